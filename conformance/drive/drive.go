@@ -1,0 +1,81 @@
+// Package drive reaches the subject under test: a receiver at a URL, one that
+// the suite starts as a process, or an http.Handler in this process. All
+// scenarios go through the same small interfaces, so the reference and a
+// foreign implementation take one path.
+//
+// Start with [Receiver], then [URL], [Handler] and [Exec].
+package drive
+
+import (
+	"context"
+	"errors"
+
+	"github.com/whconform/whconform/fakeprovider"
+)
+
+// Capabilities that a receiver may offer beside a URL, by the names that the
+// catalogue's Needs use.
+const (
+	Managed             = "managed"              // the suite starts and restarts it
+	SecondConfiguration = "second-configuration" // the suite can start another one with other secrets
+)
+
+// ErrNotOffered is returned by a method whose capability the subject lacks.
+var ErrNotOffered = errors.New("the subject does not offer this")
+
+// Subject is an implementation under test.
+type Subject interface {
+	// Has tells whether the subject offers a capability.
+	Has(capability string) bool
+	// Restart stops the subject, with SIGKILL if kill, and starts it again on
+	// the same state. ErrNotOffered unless Has(Managed).
+	Restart(ctx context.Context, kill bool) error
+	// Close ends what was started and waits for it.
+	Close(context.Context) error
+}
+
+// Receiver is a webhook receiver.
+type Receiver interface {
+	Subject
+	// Target is where an instance takes deliveries; 0 is the first.
+	Target(instance int) fakeprovider.Target
+	// Processed tells how often the event was processed. ErrNotOffered without
+	// an observer.
+	Processed(ctx context.Context, id string) (int, error)
+	// Variant starts another receiver of the same kind, configured with
+	// secrets, beside this one. The caller closes it. An error that wraps
+	// ErrRefusedToStart means that it chose not to run so. ErrNotOffered unless
+	// Has(SecondConfiguration).
+	Variant(context.Context, Secrets) (Receiver, error)
+}
+
+// ErrRefusedToStart means that a receiver ended by itself before it listened.
+var ErrRefusedToStart = errors.New("the receiver ended before it listened")
+
+// Secrets is what a receiver is configured with. An empty string is an
+// environment variable set to nothing; Unset leaves all of them out.
+type Secrets struct {
+	Current, Previous string
+	Public            string // whpk_…, for Ed25519
+	Unset             bool
+}
+
+// Environment is what a managed receiver is started with, as environment
+// variables. PORT, WHCONFORM_STATE_DIR and the secrets it lists are the whole
+// contract between the suite and a command under test.
+func (s Secrets) environment() []string {
+	if s.Unset {
+		return nil
+	}
+	env := []string{"WEBHOOK_SECRET=" + s.Current}
+	if s.Previous != "" {
+		env = append(env, "WEBHOOK_SECRET_PREVIOUS="+s.Previous)
+	}
+	if s.Public != "" {
+		env = append(env, "WEBHOOK_PUBLIC_KEY="+s.Public)
+	}
+	return env
+}
+
+// texts lists the secrets for redaction.
+func (s Secrets) texts() []string { return []string{s.Current, s.Previous} }

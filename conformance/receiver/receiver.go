@@ -1,0 +1,174 @@
+// Package receiver holds the scenarios and checks for webhook receivers, one
+// file a requirement group: receiver.replay.* stands in replay.go.
+//
+// A [rule] is one requirement: what is sent, and how the transcript is judged.
+// Most rules are a list of probes, each an unharmed delivery with one
+// alteration, and an expectation that holds for all of them. To add one, add
+// its row to the catalogue and its rule to the group's file; nothing else.
+//
+// Read signature.go first, then session.go (how a probe is sent) and judge.go
+// (what counts as a rejection).
+package receiver
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/benbjohnson/clock"
+	"golang.org/x/time/rate"
+
+	"github.com/whconform/whconform/conformance/drive"
+	"github.com/whconform/whconform/conformance/evidence"
+	"github.com/whconform/whconform/conformance/suite"
+	"github.com/whconform/whconform/fakeprovider"
+	"github.com/whconform/whconform/reference/profile"
+	"github.com/whconform/whconform/reference/signature"
+	"github.com/whconform/whconform/reference/wire"
+)
+
+// Env is what the scenarios work with. It is made once a run and not changed
+// after the preflight.
+type Env struct {
+	Subject  drive.Receiver
+	Provider *fakeprovider.Provider
+	Profile  *profile.Profile
+	Keys     Keys
+	Event    Event
+	Bounds   Bounds
+	Clock    clock.Clock
+	Limiter  *rate.Limiter
+	// Random makes a source for one scenario, the same for the same seed.
+	Random func(scenario string) *rand.ChaCha8
+	// Extra are header lines that every delivery carries: the user's own, and,
+	// where the preflight found them needed, those of a browser.
+	Extra []wire.Header
+}
+
+// Keys are the secrets of a run.
+type Keys struct {
+	Current  signature.Key
+	Previous *signature.Key // accepted too, during a rotation; nil: none is known
+	Ed25519  *signature.Key // private; nil: the receiver knows no public key of ours
+	Wrong    signature.Key  // valid in form, unknown to the receiver
+	Third    signature.Key  // another such
+	Texts    drive.Secrets  // as the receiver is configured
+}
+
+// Event is what a delivery carries.
+type Event struct {
+	Type string
+	// Render makes a body for the event with this id and type.
+	Render func(id, eventType string) ([]byte, error)
+}
+
+// Bounds are the numbers that scenarios wait for or count to. A shorter run of
+// the suite against itself scales them; the defaults are the catalogue's.
+type Bounds struct {
+	Fast      time.Duration // an answer "within 1 s"
+	Burst     time.Duration // an answer in a burst, "under 2 s"
+	Stall     time.Duration // how long a receiver may hold a body that does not come
+	Drip      time.Duration // between the bytes of a slow body
+	Flood     time.Duration // how long forged deliveries are sent at full speed
+	Oversize  int64         // bytes of a body that no receiver should take in
+	HeaderTop int64         // bytes of headers that no receiver should take in
+	Load      bool          // floods are allowed at this target
+}
+
+// DefaultBounds are the numbers of the catalogue.
+func DefaultBounds() Bounds {
+	return Bounds{
+		Fast: time.Second, Burst: 2 * time.Second,
+		// A minute is the read timeout of common proxies; five seconds more let
+		// one that closes at a minute be seen.
+		Stall: 65 * time.Second,
+		Drip:  time.Second, Flood: 10 * time.Second,
+		Oversize: 64 << 20, HeaderTop: 16 << 20,
+	}
+}
+
+// rule is one requirement: how it is tried and how it is judged. It has probes,
+// or a record function, or the scenario of another rule.
+type rule struct {
+	id     string
+	probes func(*session) []probe
+	record func(*session)
+	use    string // the id of the rule whose scenario this one judges
+	judge  func(*evidence.Transcript) []evidence.Finding
+	alone  bool
+	slow   bool
+}
+
+// probe is one delivery with its alterations. Its label says what was sent, in
+// words that a report can show.
+type probe struct {
+	label   string
+	changes []fakeprovider.Alteration
+}
+
+func one(label string, changes ...fakeprovider.Alteration) probe { return probe{label, changes} }
+
+// rules lists every rule, group by group in the catalogue's order.
+func rules() []rule {
+	var all []rule
+	for _, group := range [][]rule{
+		signatureRules(), rawbodyRules(), replayRules(), duplicateRules(), acknowledgeRules(),
+		orderRules(), limitsRules(), rotationRules(), transportRules(),
+	} {
+		all = append(all, group...)
+	}
+	return all
+}
+
+// Checks returns the check of every requirement that has one.
+func Checks() []suite.Check {
+	var checks []suite.Check
+	for _, r := range rules() {
+		scenario := r.id
+		if r.use != "" {
+			scenario = r.use
+		}
+		checks = append(checks, suite.Check{Requirement: r.id, Scenario: scenario, Judge: r.judge})
+	}
+	return checks
+}
+
+// Scenarios returns what has to be recorded to judge the wanted requirements,
+// but the preflight, which is recorded first by [Preflight].
+func Scenarios(e *Env, wanted func(id string) bool) []suite.Scenario {
+	needed := map[string]bool{}
+	for _, r := range rules() {
+		if !wanted(r.id) {
+			continue
+		}
+		if r.use != "" {
+			needed[r.use] = true
+		} else {
+			needed[r.id] = true
+		}
+	}
+	var scenarios []suite.Scenario
+	for _, r := range rules() {
+		if r.use == "" && needed[r.id] && r.id != PreflightScenario {
+			scenarios = append(scenarios, suite.Scenario{Name: r.id, Slow: r.slow, Alone: r.alone, Record: e.recorder(r)})
+		}
+	}
+	return scenarios
+}
+
+// recorder makes the Record function of a rule that has a scenario.
+func (e *Env) recorder(r rule) func(context.Context, *suite.Recorder) error {
+	return func(ctx context.Context, rec *suite.Recorder) error {
+		s := e.session(ctx, rec, r.id)
+		if r.record != nil {
+			r.record(s)
+			return s.err
+		}
+		if s.control() {
+			for _, p := range r.probes(s) {
+				s.deliver(p.label, p.changes...)
+			}
+		}
+		return s.err
+	}
+}

@@ -1,0 +1,220 @@
+package suite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/whconform/whconform/conformance/evidence"
+	"github.com/whconform/whconform/reference/wire"
+)
+
+// SideBySide is how many scenarios run at one time by default. Most wait for
+// an answer most of the time; sixteen keep two cores busy and stay far below
+// the backlog of a listening socket (128 on many systems).
+const SideBySide = 16
+
+// Config is how scenarios are recorded.
+type Config struct {
+	SideBySide int // scenarios at a time; 0: SideBySide
+	// Progress is told of each scenario's end, from one goroutine at a time. May be nil.
+	Progress func(Progress)
+}
+
+// Progress is how far a recording has come.
+type Progress struct {
+	Scenario    string // that has just ended
+	Done, Total int
+	Failed      bool // the scenario broke down
+}
+
+// Record runs the scenarios and returns their transcripts in the order of the
+// scenarios: first those that can stand beside others, then the slow ones
+// beside each other, then those that run alone, one at a time. When ctx ends,
+// scenarios that had begun are marked partial, the others are left out.
+func Record(ctx context.Context, cfg Config, scenarios []Scenario) []evidence.Transcript {
+	if cfg.SideBySide <= 0 {
+		cfg.SideBySide = SideBySide
+	}
+	r := &recording{cfg: cfg, scenarios: scenarios, out: make([]*evidence.Transcript, len(scenarios))}
+	beside, slow, alone := phases(scenarios)
+	r.run(ctx, beside, cfg.SideBySide)
+	r.run(ctx, slow, max(len(slow), 1))
+	r.run(ctx, alone, 1)
+
+	var done []evidence.Transcript
+	for _, t := range r.out {
+		if t != nil {
+			done = append(done, *t)
+		}
+	}
+	return done
+}
+
+func phases(scenarios []Scenario) (beside, slow, alone []int) {
+	for i, s := range scenarios {
+		switch {
+		case s.Alone:
+			alone = append(alone, i)
+		case s.Slow:
+			slow = append(slow, i)
+		default:
+			beside = append(beside, i)
+		}
+	}
+	return beside, slow, alone
+}
+
+type recording struct {
+	cfg       Config
+	scenarios []Scenario
+	mu        sync.Mutex
+	done      int
+	out       []*evidence.Transcript
+}
+
+// run records the scenarios at the given indexes, at most n at a time.
+func (r *recording) run(ctx context.Context, indexes []int, n int) {
+	var workers sync.WaitGroup
+	next := make(chan int)
+	for range min(n, len(indexes)) {
+		workers.Go(func() {
+			for i := range next {
+				r.one(ctx, i)
+			}
+		})
+	}
+	for _, i := range indexes {
+		if ctx.Err() != nil {
+			break
+		}
+		next <- i
+	}
+	close(next)
+	workers.Wait()
+}
+
+func (r *recording) one(ctx context.Context, i int) {
+	s := r.scenarios[i]
+	rec := newRecorder(s.Name)
+	began := time.Now()
+	err := guarded(ctx, s, rec)
+	t := rec.finish()
+	t.TookMS = time.Since(began).Milliseconds()
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		t.Partial = true
+	default:
+		t.Error = err.Error()
+	}
+
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.out[i] = t
+	r.done++
+	if r.cfg.Progress != nil {
+		r.cfg.Progress(Progress{s.Name, r.done, len(r.scenarios), t.Error != ""})
+	}
+}
+
+// guarded turns a panic of a scenario into an error of that scenario alone.
+// Of the stack only the places are kept, no arguments.
+func guarded(ctx context.Context, s Scenario, rec *Recorder) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("recording %s: the suite itself failed (please report this): %v at %s", s.Name, p, place(debug.Stack()))
+		}
+	}()
+	return s.Record(ctx, rec)
+}
+
+// place picks the first line of a stack that lies in this module's scenarios or
+// checks: function name only.
+func place(stack []byte) string {
+	for line := range strings.Lines(string(stack)) {
+		if strings.HasPrefix(line, "github.com/whconform/whconform/") && !strings.Contains(line, "suite.guarded") && !strings.Contains(line, "suite.judged") {
+			name, _, _ := strings.Cut(strings.TrimSpace(line), "(0x")
+			return name
+		}
+	}
+	return "an unknown place"
+}
+
+// Recorder collects one scenario's evidence. Its methods may be called from
+// several goroutines.
+type Recorder struct {
+	mu   sync.Mutex
+	t    evidence.Transcript
+	seen map[string]bool
+	err  error
+}
+
+func newRecorder(name string) *Recorder {
+	return &Recorder{t: evidence.Transcript{Scenario: name, Facts: map[string]string{}}, seen: map[string]bool{}}
+}
+
+// Add records an exchange. A label that is already there is a fault of the
+// scenario and makes it break down, as checks find exchanges by label.
+func (r *Recorder) Add(x wire.Exchange) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.seen[x.Label] {
+		r.err = errors.Join(r.err, fmt.Errorf("recording %s: the label %q is used twice", r.t.Scenario, x.Label))
+	}
+	r.seen[x.Label] = true
+	r.t.Exchanges = append(r.t.Exchanges, trimmed(x))
+}
+
+// Control names the exchange on whose acceptance the scenario's checks depend.
+func (r *Recorder) Control(label string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.t.Control = label
+}
+
+// Fact records a fact. The last value of a name counts.
+func (r *Recorder) Fact(name, value string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.t.Facts[name] = value
+}
+
+// Skip records that the scenario could not try a requirement.
+func (r *Recorder) Skip(requirement string, reason evidence.SkipReason, detail string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.t.Skips == nil {
+		r.t.Skips = map[string]evidence.Skip{}
+	}
+	r.t.Skips[requirement] = evidence.Skip{Reason: reason, Detail: detail}
+}
+
+func (r *Recorder) finish() *evidence.Transcript {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	t := r.t
+	t.Facts = maps.Clone(r.t.Facts)
+	if r.err != nil {
+		t.Error = r.err.Error()
+	}
+	return &t
+}
+
+// trimmed cuts bodies at wire.BodyLimit; sizes keep the whole.
+func trimmed(x wire.Exchange) wire.Exchange {
+	if len(x.Request.Body) > wire.BodyLimit {
+		x.Request.Body = x.Request.Body[:wire.BodyLimit:wire.BodyLimit]
+	}
+	if x.Response != nil && len(x.Response.Body) > wire.BodyLimit {
+		response := *x.Response
+		response.Body = response.Body[:wire.BodyLimit:wire.BodyLimit]
+		x.Response = &response
+	}
+	return x
+}

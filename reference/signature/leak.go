@@ -1,0 +1,129 @@
+package signature
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"encoding/base64"
+	"encoding/hex"
+	"net/url"
+	"strings"
+)
+
+// leakMin is the length of the shortest secret that [Key.In] looks for as raw
+// bytes, and of the shortest text: "test" stands in many an innocent request.
+const leakMin = 8
+
+// needle is one spelling of a secret.
+type needle struct {
+	form  string
+	bytes []byte
+}
+
+// In tells whether the secret stands in b, and in which form: "text" as it was
+// given, "raw", "hex", "base64" or "percent-encoded". Base64 is found at every
+// alignment, so also inside a longer encoded text. Secrets under 8 bytes are
+// not looked for, and public keys are none.
+func (k Key) In(b []byte) (form string, found bool) {
+	if k.m == nil || k.m.kind == Ed25519Public {
+		return "", false
+	}
+	var lower []byte
+	for _, n := range k.needles() {
+		hay := b
+		if n.form == "hex" { // either case
+			if lower == nil {
+				lower = bytes.ToLower(b)
+			}
+			hay = lower
+		}
+		if len(n.bytes) >= leakMin && bytes.Contains(hay, n.bytes) {
+			return n.form, true
+		}
+	}
+	return "", false
+}
+
+// Redact returns b with every form of the secret that [Key.In] finds replaced
+// by "[secret LABEL]". b itself is not changed; without a secret in it, it is
+// returned as it is.
+func (k Key) Redact(b []byte) []byte {
+	if _, found := k.In(b); !found {
+		return b
+	}
+	mask := []byte("[secret " + k.Label + "]")
+	for _, n := range k.needles() {
+		if len(n.bytes) < leakMin {
+			continue
+		}
+		b = bytes.ReplaceAll(b, n.bytes, mask)
+		if n.form == "hex" {
+			b = replaceFold(b, n.bytes, mask)
+		}
+	}
+	return b
+}
+
+// replaceFold replaces needle, which is in lower case, in whatever case it
+// stands.
+func replaceFold(b, needle, mask []byte) []byte {
+	var out []byte
+	for {
+		i := bytes.Index(bytes.ToLower(b), needle)
+		if i < 0 {
+			return append(out, b...)
+		}
+		out = append(append(out, b[:i]...), mask...)
+		b = b[i+len(needle):]
+	}
+}
+
+// needles lists the spellings, the longest ones of each secret first, so that
+// redacting leaves no rest.
+func (k Key) needles() []needle {
+	var out []needle
+	if k.m.text != "" {
+		out = append(out, needle{"text", []byte(k.m.text)})
+		if escaped := url.QueryEscape(k.m.text); escaped != k.m.text {
+			out = append(out, needle{"percent-encoded", []byte(escaped)})
+		}
+	}
+	secrets := [][]byte{k.m.raw}
+	if k.m.kind == Ed25519Private {
+		// The seed alone is the secret; the public half is not.
+		secrets = [][]byte{k.m.raw, k.m.raw[:ed25519.SeedSize]}
+	}
+	for _, raw := range secrets {
+		if len(raw) < leakMin {
+			continue
+		}
+		std := base64.StdEncoding.EncodeToString(raw)
+		out = append(out,
+			needle{"raw", raw},
+			needle{"hex", []byte(hex.EncodeToString(raw))},
+			needle{"base64", []byte(std)},
+			needle{"base64", []byte(base64.URLEncoding.EncodeToString(raw))},
+		)
+		if escaped := url.QueryEscape(std); escaped != std {
+			out = append(out, needle{"percent-encoded", []byte(escaped)})
+		}
+		for shift := range 3 {
+			inner := innerBase64(raw, shift)
+			out = append(out, needle{"base64", []byte(inner)},
+				needle{"base64", []byte(strings.NewReplacer("+", "-", "/", "_").Replace(inner))})
+		}
+	}
+	return out
+}
+
+// innerBase64 is what raw looks like inside the base64 of a longer text that
+// has shift (0 to 2) bytes of a group before it: the characters that depend on
+// raw alone.
+func innerBase64(raw []byte, shift int) string {
+	padded := append(make([]byte, shift), raw...)
+	encoded := base64.RawStdEncoding.EncodeToString(padded)
+	// Of the first group, the characters with bits of what stands before; of
+	// the last, the one that is not filled.
+	start := (shift*8 + 5) / 6
+	end := len(padded) * 8 / 6
+	return encoded[start:end]
+}

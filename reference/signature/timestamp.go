@@ -1,0 +1,81 @@
+package signature
+
+import (
+	"strconv"
+	"time"
+)
+
+// timestampDigits bounds a timestamp in s or ms: any number of 18 digits fits
+// an int64, and so does its distance from any clock.
+const timestampDigits = 18
+
+// appendTimestamp appends the timestamp of m as the request carries it.
+func (s *scheme) appendTimestamp(dst []byte, m *message) []byte {
+	if m.ts != "" {
+		return append(dst, m.ts...)
+	}
+	switch s.spec.Timestamp.Unit {
+	case "ms":
+		return strconv.AppendInt(dst, m.time.UnixMilli(), 10)
+	case "iso8601", "rfc3339":
+		return m.time.UTC().AppendFormat(dst, time.RFC3339)
+	}
+	return strconv.AppendInt(dst, m.time.Unix(), 10)
+}
+
+// parseDigits reads a timestamp in whole units. There is one spelling for each
+// number: a signature covers the text, and a second spelling of the same time
+// is either somebody's bug or somebody's trick.
+func parseDigits(text string) (int64, bool) {
+	if text == "" || len(text) > timestampDigits || (text[0] == '0' && len(text) > 1) {
+		return 0, false
+	}
+	var n int64
+	for i := 0; i < len(text); i++ {
+		if text[i] < '0' || text[i] > '9' {
+			return 0, false
+		}
+		n = n*10 + int64(text[i]-'0')
+	}
+	return n, true
+}
+
+// checkTimestamp refuses text that is no timestamp in the scheme's unit, or
+// one too far from now.
+func (s *scheme) checkTimestamp(text string, now time.Time) *Refusal {
+	t := &s.spec.Timestamp
+	var age, second int64 // in the unit; and how many of it make a second
+	switch t.Unit {
+	case "iso8601", "rfc3339":
+		at, err := time.Parse(time.RFC3339, text)
+		if err != nil {
+			return refuse(RuleMalformedTimestamp, "want a date like 2026-01-02T15:04:05Z, got %s", quote(text))
+		}
+		age, second = now.Unix()-at.Unix(), 1
+	case "ms":
+		n, ok := parseDigits(text)
+		if !ok {
+			return refuse(RuleMalformedTimestamp, "want milliseconds since 1970 in digits, got %s", quote(text))
+		}
+		age, second = now.UnixMilli()-n, 1000
+	default:
+		n, ok := parseDigits(text)
+		if !ok {
+			return refuse(RuleMalformedTimestamp, "want seconds since 1970 in digits, got %s", quote(text))
+		}
+		age, second = now.Unix()-n, 1
+	}
+	return t.judge(age, second)
+}
+
+// judge compares an age, of which second make a second, with the tolerance.
+func (t *Timestamp) judge(age, second int64) *Refusal {
+	unit := time.Second / time.Duration(second)
+	switch {
+	case t.Past > 0 && age > int64(t.Past/unit):
+		return refuse(RuleStale, "%d s old, at most %v is accepted", age/second, t.Past)
+	case t.Future > 0 && -age > int64(t.Future/unit):
+		return refuse(RuleFuture, "%d s ahead, at most %v is accepted", -age/second, t.Future)
+	}
+	return nil
+}
