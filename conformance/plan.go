@@ -60,13 +60,16 @@ func Prepare(c Config) (*Plan, error) {
 // that there was nobody to send to. When ctx ends, or the run's timeout has
 // passed, what was recorded so far can still be reported.
 func (p *Plan) Record(ctx context.Context) error {
+	caller := ctx
 	ctx, cancel := context.WithTimeoutCause(ctx, p.config.Timeout, fmt.Errorf("the run took longer than its timeout of %v", p.config.Timeout))
 	defer cancel()
 	p.began = p.config.Clock.Now()
 	began := time.Now()
 	defer func() {
 		p.took = time.Since(began)
-		p.interrupted = ctx.Err() != nil
+		// A run that is out of time leaves rows not reached; only the caller
+		// interrupts it.
+		p.interrupted = caller.Err() != nil
 	}()
 
 	p.preflight = receiver.RunPreflight(ctx, p.env)

@@ -86,7 +86,7 @@ func decodeReplacing(body []byte) []byte {
 // maximalPart is the length of the longest start of a character that body
 // begins with, 1 where it begins with none (Unicode 15 §3.9).
 func maximalPart(body []byte) int {
-	for n := min(3, len(body)-1); n > 1; n-- {
+	for n := min(3, len(body)); n > 1; n-- {
 		if !utf8.FullRune(body[:n]) {
 			return n
 		}

@@ -107,10 +107,11 @@ func (w *writer) write(ctx context.Context) error {
 	return w.closeWrite()
 }
 
-// isPlain tells whether the body is small and goes out in one piece.
+// isPlain tells whether the whole request is small and goes out in one piece.
 func (w *writer) isPlain() bool {
 	o := w.req.wire
-	return !o.Chunked && !o.Expect && o.Body == nil && len(o.Pace) == 0 && o.Drip == 0 && o.StallAt == 0 && w.req.size <= chunkSize
+	return !o.Chunked && !o.Expect && o.Body == nil && len(o.Pace) == 0 && o.Drip == 0 && o.StallAt == 0 &&
+		w.req.size <= chunkSize && len(w.req.head) <= chunkSize
 }
 
 // awaitLeave waits for 100 (Continue), not for ever.

@@ -21,7 +21,7 @@ const (
 // receiver.limits: bad input costs little and breaks nothing.
 func limitsRules() []rule {
 	const oversize, chunkedOversize = "receiver.limits.rejects-oversize", "receiver.limits.rejects-oversize-chunked"
-	const draining = "The body is read to its end before its size or its signature is looked at. Anybody can make the receiver take in gigabytes."
+	const draining = "The body is read to its end before its size or its signature is looked at: anybody can make the receiver take in gigabytes. Some frameworks do so behind a limit too, and throw the rest away."
 	return []rule{
 		{
 			id: "receiver.limits.accepts-recommended-size",
@@ -54,7 +54,7 @@ func limitsRules() []rule {
 					s.afterwards()
 				}
 			},
-			judge: all(oversizeRefused("Only Content-Length is compared with the limit, and a chunked body has none."), alive("An oversize body left the receiver unable to serve.")),
+			judge: all(oversizeRefused(draining+" If it is refused with a Content-Length, only that is compared with the limit, and a chunked body has none."), alive("An oversize body left the receiver unable to serve.")),
 		},
 		{id: chunkedOversize + ".status", use: chunkedOversize, judge: oversizeStatus},
 		{

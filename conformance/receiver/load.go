@@ -102,8 +102,9 @@ func recordFlood(s *session) {
 	if !ok {
 		return
 	}
-	flood, stop := context.WithTimeout(s.ctx, s.Bounds.Flood)
+	flood, stop := context.WithTimeout(s.ctx, s.Bounds.Flood+s.Bounds.FloodMore)
 	defer stop()
+	began := time.Now()
 	var sent, rejections, throttled, other, spent atomic.Int64
 	var workers sync.WaitGroup
 	for range floodAtOnce {
@@ -113,7 +114,9 @@ func recordFlood(s *session) {
 				if flood.Err() != nil {
 					return
 				}
-				sent.Add(1)
+				if n := sent.Add(1); n >= s.Bounds.FloodLeast && time.Since(began) >= s.Bounds.Flood {
+					stop()
+				}
 				spent.Add(int64(x.Took))
 				switch {
 				case evidence.Throttles(&x):

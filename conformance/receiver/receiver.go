@@ -43,6 +43,8 @@ type Env struct {
 	// Extra are header lines that every delivery carries: the user's own, and,
 	// where the preflight found them needed, those of a browser.
 	Extra []wire.Header
+	// Slow is set by the preflight where answers take long.
+	Slow bool
 }
 
 // Keys are the secrets of a run.
@@ -65,14 +67,18 @@ type Event struct {
 // Bounds are the numbers that scenarios wait for or count to. A shorter run of
 // the suite against itself scales them; the defaults are the catalogue's.
 type Bounds struct {
-	Fast      time.Duration // an answer "within 1 s"
-	Burst     time.Duration // an answer in a burst, "under 2 s"
-	Stall     time.Duration // how long a receiver may hold a body that does not come
-	Drip      time.Duration // between the bytes of a slow body
-	Flood     time.Duration // how long forged deliveries are sent at full speed
-	Oversize  int64         // bytes of a body that no receiver should take in
-	HeaderTop int64         // bytes of headers that no receiver should take in
-	Load      bool          // floods are allowed at this target
+	Fast  time.Duration // an answer "within 1 s"
+	Burst time.Duration // an answer in a burst, "under 2 s"
+	Stall time.Duration // how long a receiver may hold a body that does not come
+	Drip  time.Duration // between the bytes of a slow body
+	Flood time.Duration // how long forged deliveries are sent at full speed
+	// FloodLeast is how many forged deliveries a flood has at least; to reach
+	// it on a busy machine it may last FloodMore longer.
+	FloodLeast int64
+	FloodMore  time.Duration
+	Oversize   int64 // bytes of a body that no receiver should take in
+	HeaderTop  int64 // bytes of headers that no receiver should take in
+	Load       bool  // floods are allowed at this target
 }
 
 // DefaultBounds are the numbers of the catalogue.
@@ -165,9 +171,7 @@ func (e *Env) recorder(r rule) func(context.Context, *suite.Recorder) error {
 			return s.err
 		}
 		if s.control() {
-			for _, p := range r.probes(s) {
-				s.deliver(p.label, p.changes...)
-			}
+			s.deliverAll(r.probes(s))
 		}
 		return s.err
 	}

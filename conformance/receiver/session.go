@@ -108,6 +108,25 @@ func (s *session) deliver(label string, changes ...fakeprovider.Alteration) wire
 	return s.send(label, s.event(), changes...)
 }
 
+// deliverAll sends one delivery for each probe: in turn, or some at a time to a
+// receiver that takes long to answer.
+func (s *session) deliverAll(probes []probe) {
+	atOnce := 1
+	if s.Slow {
+		atOnce = slowAtOnce
+	}
+	places := make(chan struct{}, atOnce)
+	var sending sync.WaitGroup
+	for _, p := range probes {
+		places <- struct{}{}
+		sending.Go(func() {
+			defer func() { <-places }()
+			s.deliver(p.label, p.changes...)
+		})
+	}
+	sending.Wait()
+}
+
 // send sends a delivery and records the exchange.
 func (s *session) send(label string, d fakeprovider.Delivery, changes ...fakeprovider.Alteration) wire.Exchange {
 	draft, ok := s.draft(d, changes...)

@@ -38,7 +38,7 @@ func signatureRules() []rule {
 			id: "receiver.signature.rejects-missing-header",
 			probes: func(s *session) []probe {
 				var probes []probe
-				for _, name := range s.Provider.SignatureHeaders() {
+				for _, name := range s.coveredHeaders() {
 					probes = append(probes,
 						one("without "+name, fp.DropHeader(name)),
 						one("with an empty "+name, fp.EmptyHeader(name)))
@@ -242,12 +242,15 @@ func signatureRules() []rule {
 		{
 			id: "receiver.signature.uniform-rejection",
 			probes: func(s *session) []probe {
-				return []probe{
+				probes := []probe{
 					one("signed with another secret", fp.WithKeys(s.Keys.Wrong)),
 					one("a tampered body", fp.ChangeDigit()),
-					one("an unknown id", fp.SwapID(s.Provider.NewID())),
 					one("no signature", fp.DropSignatureHeaders()),
 				}
+				if id := s.Profile.Signature.ID; id.In == "header" && id.Signed {
+					probes = append(probes, one("an unknown id", fp.SwapID(s.Provider.NewID())))
+				}
+				return probes
 			},
 			judge: reported,
 		},

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -52,7 +53,8 @@ func judgeNUL(t *evidence.Transcript) []evidence.Finding {
 		if x.Fault == wire.FaultClosed || x.Fault == wire.FaultReset {
 			return "", ""
 		}
-		if x.Response != nil && isRejection(t, x.Response.Status) {
+		// 400 is HTTP's own answer to it, whatever the profile rejects with.
+		if x.Response != nil && (x.Response.Status == http.StatusBadRequest || isRejection(t, x.Response.Status)) {
 			return "", ""
 		}
 		if x.OK() {
@@ -284,6 +286,15 @@ func (s *session) deliverDotShifted() {
 	d.ID += "." + stamp
 	s.send("a part moved from the id into the body under the same signature", d, fp.Timestamp(stamp), fp.SwapID(short),
 		fp.EditSentBody("shifted", func(b []byte) ([]byte, error) { return append([]byte(stamp+"."), b...), nil }))
+}
+
+// coveredHeaders lists the scheme's headers that the signature or its check
+// rests on: all but an id that is not signed.
+func (s *session) coveredHeaders() []string {
+	id := s.Profile.Signature.ID
+	return slices.DeleteFunc(s.Provider.SignatureHeaders(), func(name string) bool {
+		return id.In == "header" && !id.Signed && strings.EqualFold(name, id.Name)
+	})
 }
 
 // foreignVersions lists labels that the scheme gives no meaning, or another

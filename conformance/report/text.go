@@ -150,6 +150,10 @@ func (t *text) unexpected() {
 // requirements: it is told once.
 func (t *text) errors() {
 	rows := t.with(evidence.Error)
+	if d := t.report.Diagnosis; d != nil {
+		// It was told already, and concerns them all.
+		rows = slices.DeleteFunc(rows, func(r Result) bool { return r.Detail == d.Got })
+	}
 	for _, detail := range distinct(rows, func(r Result) string { return r.Detail }) {
 		ids := idsOf(rows, func(r Result) bool { return r.Detail == detail })
 		t.blank()

@@ -62,6 +62,9 @@ func object(fields ...field) reader {
 		seen := map[string]bool{}
 		d.pairs(n, path, func(key, value *yaml.Node) {
 			i := slices.Index(names, key.Value)
+			if i < 0 && len(d.faults) > maxFaults {
+				return // the words that are near would be looked for in vain
+			}
 			if i < 0 {
 				d.fault(key, join(path, key.Value), "unknown key%s; known here: %s", didYouMean(key.Value, names), strings.Join(names, ", "))
 				return

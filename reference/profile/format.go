@@ -67,7 +67,7 @@ func (p *Profile) root() reader {
 		may("headers", dictionary(&p.Headers, checkHeader)),
 		need("body", object(
 			need("content_type", text(&p.ContentType)),
-			need("template", text(&p.Payload)),
+			need("template", longText(&p.Payload)),
 			need("types", nonEmpty(texts(&p.EventTypes))),
 			may("max_bytes", size(&p.EventBytes)),
 		)),

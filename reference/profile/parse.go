@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -110,14 +111,17 @@ func compose(name string, data []byte) (*yaml.Node, *Fault) {
 		line, column := invalidUTF8(data)
 		return fail(line, column, "not UTF-8")
 	}
-	var doc yaml.Node
-	if err := yaml.Load(data, &doc, yaml.WithSingleDocument()); err != nil {
+	var docs []yaml.Node
+	if err := yaml.Load(data, &docs, yaml.WithAllDocuments()); err != nil {
 		return nil, syntaxFault(name, err)
 	}
-	if doc.Kind == 0 || len(doc.Content) == 0 {
+	if len(docs) > 1 {
+		return fail(docs[1].Line, docs[1].Column, "a second document: want one profile")
+	}
+	if len(docs) == 0 || len(docs[0].Content) == 0 {
 		return fail(1, 1, "empty: want a profile")
 	}
-	root := doc.Content[0]
+	root := docs[0].Content[0]
 	if n, what := forbidden(root, 0); n != nil {
 		return fail(n.Line, n.Column, "%s", what)
 	}
@@ -142,14 +146,17 @@ func forbidden(n *yaml.Node, depth int) (*yaml.Node, string) {
 	return nil, ""
 }
 
+// yamlPlace finds the position in an error of the YAML parser: "at L1.C5:" or
+// "at L1.C4-C9:".
+var yamlPlace = regexp.MustCompile(`at L(\d+)\.C(\d+)[^:]*: `)
+
 // syntaxFault turns an error of the YAML parser into a Fault.
 func syntaxFault(name string, err error) *Fault {
-	f := &Fault{File: name, Line: 1, Column: 1, Message: "not YAML: " + strings.TrimPrefix(err.Error(), "yaml: ")}
-	if m := regexp.MustCompile(`line (\d+)(?:, column (\d+))?`).FindStringSubmatch(err.Error()); m != nil {
-		_, _ = fmt.Sscan(m[1], &f.Line)
-		if m[2] != "" {
-			_, _ = fmt.Sscan(m[2], &f.Column)
-		}
+	f := &Fault{File: name, Line: 1, Column: 1, Message: "not YAML: " + err.Error()}
+	if at := yamlPlace.FindStringSubmatchIndex(err.Error()); at != nil {
+		f.Line, _ = strconv.Atoi(err.Error()[at[2]:at[3]])
+		f.Column, _ = strconv.Atoi(err.Error()[at[4]:at[5]])
+		f.Message = "not YAML: " + err.Error()[at[1]:]
 	}
 	return f
 }

@@ -118,7 +118,10 @@ func (p *Profile) Level(id, fallback string) string {
 // sign. An explicit level in the profile decides before anything derived.
 func (p *Profile) NotApplicable(id string) (reason string, no bool) {
 	if level, ok := p.Levels[id]; ok {
-		return "the profile " + p.Name + " says so", level == NotApplicableLevel
+		if level == NotApplicableLevel {
+			return "the profile " + p.Name + " says so", true
+		}
+		return "", false
 	}
 	for _, rule := range p.inapplicable() {
 		for _, pattern := range rule.ids {

@@ -1,13 +1,16 @@
 package profile
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // didYouMean is `, did you mean "stripe"?` where a known word is near, else
-// empty.
+// empty. A word in the wrong case is as near as can be.
 func didYouMean(word string, known []string) string {
 	best, distance := "", len(word)/3+1 // one slip in three letters, at least one
 	for _, k := range known {
-		if d := editDistance(word, k); d <= distance && d < max(len(k), 1) {
+		if d := editDistance(strings.ToLower(word), strings.ToLower(k)); d <= distance && d < max(len(k), 1) {
 			if best == "" || d < distance {
 				best, distance = k, d
 			}

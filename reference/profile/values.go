@@ -32,11 +32,22 @@ func text(into *string) reader {
 		case !ok:
 		case s == "":
 			d.fault(n, path, "must not be empty")
-		case len(s) > maxText && into != nil && path != "body.template":
+		case len(s) > maxText:
 			d.fault(n, path, "%d bytes, at most %d are allowed", len(s), maxText)
 		default:
 			*into = s
 		}
+	}
+}
+
+// longText reads a text of any length that is not empty: a template.
+func longText(into *string) reader {
+	return func(d *decoder, n *yaml.Node, path string) {
+		s, ok := d.scalar(n, path, "text")
+		if ok && s == "" {
+			d.fault(n, path, "must not be empty")
+		}
+		*into = s
 	}
 }
 

@@ -38,6 +38,10 @@ const (
 	// it levels a burst out, and leaves the provider's timeout (3 s at the
 	// strictest) room for the work itself.
 	slotWait = time.Second
+
+	// storeTimeout is how long storing may take, 10 s: a store that needs
+	// longer is broken, and by then most providers have given up.
+	storeTimeout = 10 * time.Second
 )
 
 // Config is what a [Receiver] is made from.
@@ -50,8 +54,8 @@ type Config struct {
 	// one: without a secret every delivery is a forgery.
 	Keys []signature.Key
 
-	// Scheme takes the place of the profile's signature scheme. The reference
-	// leaves it nil.
+	// Scheme takes the place of the profile's signature scheme, for receivers
+	// that are to be wrong on purpose. Nil: see the function Scheme.
 	Scheme signature.Scheme
 
 	// Store is where authentic messages go. Required.
@@ -85,7 +89,7 @@ func New(c Config) (*Receiver, error) {
 	}
 	c.defaults()
 	if c.Scheme == nil {
-		s, err := signature.New(c.Profile.Signature)
+		s, err := Scheme(c.Profile)
 		if err != nil {
 			return nil, fmt.Errorf("configuring the receiver: profile %s: %w", c.Profile.Name, err)
 		}
@@ -111,6 +115,22 @@ func New(c Config) (*Receiver, error) {
 		forged:      newThrottle(c.ForgedLimit),
 		refusal:     refusalStatus(c.Profile),
 	}, nil
+}
+
+// Scheme is the signature scheme by which a receiver verifies deliveries of a
+// profile: the provider's, with a tolerance both ways. Some providers' own
+// libraries look for old timestamps only. A receiver is safe to refuse what
+// comes from the future too: a delivery signed ahead of time, by whoever had the
+// secret for a moment, would stay good for as long as he liked.
+//
+// The error is a *[signature.UnsupportedError] where the profile's scheme is only
+// described.
+func Scheme(p *profile.Profile) (signature.Scheme, error) {
+	spec := p.Signature
+	if spec.Timestamp.Future == 0 {
+		spec.Timestamp.Future = spec.Timestamp.Past
+	}
+	return signature.New(spec)
 }
 
 func (c *Config) check() error {

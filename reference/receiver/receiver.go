@@ -63,7 +63,7 @@ func (r *Receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 
 	// Only from here on does a slot count: it is held while this machine works,
 	// never while a peer dawdles over its body.
-	if !r.enter(req.Context()) {
+	if !r.enter() {
 		unavailable(w)
 		return
 	}
@@ -85,7 +85,7 @@ func (r *Receiver) receive(w http.ResponseWriter, req *http.Request, body []byte
 		return
 	}
 	m := Message{ID: r.identity.id(raw), Type: r.identity.eventType(raw), Body: body, ReceivedAt: now, Key: key.Label}
-	added, err := r.store.Add(req.Context(), m)
+	added, err := r.keep(req.Context(), m)
 	if err != nil {
 		r.log.Error("storing a message", "id", m.ID, "error", err)
 		unavailable(w)
@@ -94,6 +94,15 @@ func (r *Receiver) receive(w http.ResponseWriter, req *http.Request, body []byte
 	// New or a copy, the provider is told the same: it is here, send it no more.
 	w.WriteHeader(http.StatusOK)
 	r.log.Debug("received", "id", m.ID, "type", m.Type, "new", added, "key", m.Key, "bytes", len(body))
+}
+
+// keep stores m, also when the peer has gone meanwhile, or has closed its side
+// of the connection because it has nothing more to say: the event is authentic
+// and here, and what the store does not take now has to come again.
+func (r *Receiver) keep(ctx context.Context, m Message) (added bool, err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	defer cancel()
+	return r.store.Add(ctx, m)
 }
 
 // refuse answers a delivery that does not verify. The answer is the same
@@ -164,9 +173,8 @@ func (r *Receiver) limitBody(w http.ResponseWriter, d time.Duration) {
 	_ = http.NewResponseController(w).SetReadDeadline(deadline)
 }
 
-// enter takes a slot. It waits no longer than slotWait and no longer than the
-// request lives.
-func (r *Receiver) enter(ctx context.Context) bool {
+// enter takes a slot, or waits for one no longer than slotWait.
+func (r *Receiver) enter() bool {
 	select {
 	case r.slots <- struct{}{}:
 		return true
@@ -178,9 +186,8 @@ func (r *Receiver) enter(ctx context.Context) bool {
 	case r.slots <- struct{}{}:
 		return true
 	case <-timer.C:
-	case <-ctx.Done():
+		return false
 	}
-	return false
 }
 
 func (r *Receiver) leave() { <-r.slots }

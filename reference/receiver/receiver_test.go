@@ -285,6 +285,24 @@ func TestAPanicIsAnsweredAndTheConnectionServesOn(t *testing.T) {
 	}
 }
 
+func TestATimestampAheadIsRefusedWhereTheProvidersLibrariesLookAtThePastOnly(t *testing.T) {
+	p := standard()
+	p.Signature.Timestamp.Future = 0
+	g := newRig(t, p, nil)
+	for _, c := range []struct {
+		ahead  time.Duration
+		status int
+	}{{5 * time.Minute, 200}, {5*time.Minute + time.Second, 401}} {
+		headers, err := g.scheme.Sign(signature.Input{ID: "msg_1", Time: g.clock.Now().Add(c.ahead), Body: []byte(event)}, g.key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if status := g.post(headers, event); status != c.status {
+			t.Errorf("%v ahead: answered %d, want %d", c.ahead, status, c.status)
+		}
+	}
+}
+
 func TestAProfileThatKnowsOneRefusalGetsIt(t *testing.T) {
 	for _, c := range []struct {
 		statuses []int

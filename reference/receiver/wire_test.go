@@ -118,6 +118,29 @@ func TestABodyShorterThanItsLengthIsNoDelivery(t *testing.T) {
 	}
 }
 
+func TestAPeerThatHasNothingMoreToSayIsServed(t *testing.T) {
+	g := newRig(t, standard(), func(c *Config) {
+		inner := c.Store
+		c.Store = storeFunc(func(ctx context.Context, m Message) (bool, error) {
+			if ctx.Done() == nil {
+				return false, errors.New("storing has no bound on its time")
+			}
+			return inner.Add(ctx, m)
+		})
+	})
+	for i := range 50 { // whether the server sees the end first is chance
+		id := fmt.Sprintf("msg_%d", i)
+		k := g.dial()
+		k.send(whole("POST", g.headers(id, event), event))
+		if err := k.Conn.(interface{ CloseWrite() error }).CloseWrite(); err != nil {
+			t.Fatal(err)
+		}
+		if resp, _ := k.answer(); resp.StatusCode != 200 {
+			t.Fatalf("delivery %d was answered %d, want 200", i, resp.StatusCode)
+		}
+	}
+}
+
 func TestABodyLongerThanItsLengthIsCutThere(t *testing.T) {
 	g := newRig(t, standard(), nil)
 	k := g.dial()

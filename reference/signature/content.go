@@ -71,7 +71,7 @@ type message struct {
 }
 
 // appendPiece appends one piece that is not the body.
-func (s *scheme) appendPiece(dst []byte, p piece, m *message) []byte {
+func (s *scheme) appendPiece(dst []byte, p *piece, m *message) []byte {
 	switch p.atom {
 	case atomLiteral:
 		return append(dst, p.text...)
@@ -88,31 +88,38 @@ func (s *scheme) appendPiece(dst []byte, p piece, m *message) []byte {
 	return dst
 }
 
+// joinMax is the size of the largest body that is copied behind what stands
+// before it: one write to the hash costs less than two up to about there.
+const joinMax = 512
+
 // write feeds the content to the keyed hash and returns the MAC, which lives in
 // st until it is released.
 func (s *scheme) write(st *state, m *message) []byte {
 	st.buf = st.buf[:0]
-	for _, p := range s.pieces {
-		if p.atom != atomRaw {
+	for i := range s.pieces {
+		p := &s.pieces[i]
+		switch {
+		case p.atom == atomLiteral:
+			st.buf = append(st.buf, p.text...)
+		case p.atom != atomRaw:
 			st.buf = s.appendPiece(st.buf, p, m)
-			continue
-		}
-		if len(st.buf) > 0 {
+		case len(m.body) <= joinMax:
+			st.buf = append(st.buf, m.body...)
+		default:
 			st.hash.Write(st.buf)
 			st.buf = st.buf[:0]
+			st.hash.Write(m.body)
 		}
-		st.hash.Write(m.body)
 	}
-	if len(st.buf) > 0 {
-		st.hash.Write(st.buf)
-	}
+	st.hash.Write(st.buf)
 	return st.hash.Sum(st.sum[:0])
 }
 
 // content is the signed content in one piece, for the algorithms that need it so.
 func (s *scheme) content(m *message) []byte {
 	out := make([]byte, 0, len(m.body)+len(m.id)+64)
-	for _, p := range s.pieces {
+	for i := range s.pieces {
+		p := &s.pieces[i]
 		if p.atom == atomRaw {
 			out = append(out, m.body...)
 			continue

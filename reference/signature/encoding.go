@@ -3,6 +3,7 @@ package signature
 import (
 	"encoding/base64"
 	"encoding/hex"
+	"strings"
 )
 
 // appendEncoded appends sum in the spec's encoding.
@@ -18,68 +19,79 @@ func appendEncoded(dst []byte, encoding string, sum []byte) []byte {
 	return append(dst, sum...)
 }
 
-// tokenTextMax is the length of the longest text that decodes to macMax bytes:
-// hex, two digits a byte.
-const tokenTextMax = 2 * macMax
-
-// decodeToken decodes text into dst, strictly: one spelling for each value. A
-// signature with a second spelling is another request with the same meaning,
-// which defeats whoever remembers signatures to spot replays. long is true
-// where the text is well formed as far as one looks but cannot be a signature
-// for its length.
-func decodeToken(dst *[macMax]byte, encoding, text string) (n int, long, ok bool) {
-	if len(text) > tokenTextMax {
-		return 0, true, wellFormed(encoding, text)
-	}
-	if !wellFormed(encoding, text) {
-		return 0, false, false
-	}
-	var src [tokenTextMax]byte
-	s := src[:copy(src[:], text)]
-	var out [tokenTextMax]byte // base64 may decode 128 characters to 96 bytes
-	var err error
+// encodedLen is the length of n bytes in an encoding.
+func encodedLen(encoding string, n int) int {
 	switch encoding {
 	case encHex:
-		n, err = hex.Decode(out[:], s)
-	case encBase64:
-		n, err = strictBase64.Decode(out[:], s)
-	case encBase64U:
-		n, err = strictBase64URL.Decode(out[:], s)
+		return hex.EncodedLen(n)
+	case encBase64, encBase64U:
+		return base64.StdEncoding.EncodedLen(n)
 	}
-	if err != nil {
-		return 0, false, false
-	}
-	if n > macMax {
-		return 0, true, true
-	}
-	copy(dst[:], out[:n])
-	return n, false, true
+	return n
 }
 
-// Strict decoders refuse non-zero trailing bits. They still skip CR and LF,
-// which wellFormed refuses.
+// tokenTextMax is the length of the longest token: Ed25519 in hex.
+const tokenTextMax = 2 * macMax
+
+// scratch is the memory that decoding needs. It is kept from token to token:
+// clearing it for each of a thousand would cost more than the decoding.
+type scratch struct {
+	text [tokenTextMax]byte
+	out  [tokenTextMax]byte // base64 may decode 128 characters to 96 bytes
+}
+
+// decode decodes text strictly: one spelling for each value. A signature with a
+// second spelling is another request with the same meaning, which defeats
+// whoever remembers signatures to spot replays. The result lives until the next
+// call. The text must not be longer than tokenTextMax.
+func (s *scratch) decode(encoding, text string) ([]byte, bool) {
+	src := s.text[:copy(s.text[:], text)]
+	if encoding == encHex {
+		return s.decodeHex(src)
+	}
+	// The decoders skip CR and LF, wherever they stand.
+	if strings.IndexByte(text, '\n') >= 0 || strings.IndexByte(text, '\r') >= 0 {
+		return nil, false
+	}
+	decoder := strictBase64
+	if encoding == encBase64U {
+		decoder = strictBase64URL
+	}
+	n, err := decoder.Decode(s.out[:], src)
+	return s.out[:n], err == nil
+}
+
+// decodeHex takes lower-case digits only: receivers that compare texts know no
+// others.
+func (s *scratch) decodeHex(src []byte) ([]byte, bool) {
+	for _, c := range src {
+		if c >= 'A' && c <= 'F' {
+			return nil, false
+		}
+	}
+	n, err := hex.Decode(s.out[:], src)
+	return s.out[:n], err == nil
+}
+
+// Strict decoders refuse non-zero trailing bits.
 var (
 	strictBase64    = base64.StdEncoding.Strict()
 	strictBase64URL = base64.URLEncoding.Strict()
 )
 
-// wellFormed tells whether text holds only the characters of its encoding.
-// Lower-case hex only: receivers that compare texts know no other.
+// wellFormed tells whether a text of any length decodes, at a price that does
+// not matter: it is asked for once, to say why a request was refused.
 func wellFormed(encoding, text string) bool {
-	if text == "" {
-		return false
-	}
-	for i := 0; i < len(text); i++ {
-		c := text[i]
-		digit := c >= '0' && c <= '9'
-		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
-		switch {
-		case encoding == encHex && (digit || c >= 'a' && c <= 'f'):
-		case encoding == encBase64 && (digit || letter || c == '+' || c == '/' || c == '='):
-		case encoding == encBase64U && (digit || letter || c == '-' || c == '_' || c == '='):
-		default:
-			return false
-		}
+	switch encoding {
+	case encHex:
+		_, err := hex.DecodeString(text)
+		return err == nil && !strings.ContainsAny(text, "ABCDEF")
+	case encBase64:
+		_, err := strictBase64.DecodeString(text)
+		return err == nil && !strings.ContainsAny(text, "\r\n")
+	case encBase64U:
+		_, err := strictBase64URL.DecodeString(text)
+		return err == nil && !strings.ContainsAny(text, "\r\n")
 	}
 	return true
 }

@@ -71,7 +71,7 @@ func (g *grammar) setLabel(prefix string) error {
 	}
 	last := len(prefix) - 1
 	if last == 0 || !strings.ContainsRune("=,:", rune(prefix[last])) {
-		return fmt.Errorf("the text before {sig}, %q, must be a version label followed by = , or :", prefix)
+		return fmt.Errorf("the text before {sig}, %q, must be a version label and one of \"=,:\" after it", prefix)
 	}
 	g.label, g.sep = prefix[:last], prefix[last:]
 	return nil

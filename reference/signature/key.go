@@ -29,12 +29,16 @@ const (
 // copy of the other.
 type Key struct {
 	Label string
-	m     *material
+	m     *sealed
 }
 
-// material is what the copies of a key share. It stands behind a pointer so
-// that fmt prints an address, should a Key sit in an unexported field, where
-// fmt cannot call its methods.
+// sealed keeps the secret behind a function. A Key in an unexported field of
+// somebody's struct is printed by reflection, its methods unheard, and with a
+// verb that does not fit (%s) fmt follows pointers; of a function it prints the
+// address.
+type sealed struct{ open func() *material }
+
+// material is what the copies of a key share.
 type material struct {
 	kind    Kind
 	raw     []byte // HMAC key, token; the 64 bytes of an Ed25519 private key; the 32 of a public one
@@ -51,7 +55,8 @@ func RawKey(label string, raw []byte) Key {
 }
 
 func newKey(label string, kind Kind, raw []byte, text string) Key {
-	return Key{Label: label, m: &material{kind: kind, raw: raw, text: text}}
+	m := &material{kind: kind, raw: raw, text: text}
+	return Key{Label: label, m: &sealed{func() *material { return m }}}
 }
 
 // IsZero tells whether k holds no secret at all. A key of zero bytes made by
@@ -67,7 +72,7 @@ func (k Key) Kind() Kind {
 	if k.m == nil {
 		return ""
 	}
-	return k.m.kind
+	return k.m.open().kind
 }
 
 // NewEd25519Key makes a private Ed25519 key of 32 bytes read from random.
@@ -96,9 +101,9 @@ func (k Key) PublicKey() (public Key, ok bool) {
 func (k Key) Public() []byte {
 	switch k.Kind() {
 	case Ed25519Public:
-		return slices.Clone(k.m.raw)
+		return slices.Clone(k.m.open().raw)
 	case Ed25519Private:
-		return slices.Clone(k.m.raw[ed25519.PrivateKeySize-ed25519.PublicKeySize:])
+		return slices.Clone(k.m.open().raw[ed25519.PrivateKeySize-ed25519.PublicKeySize:])
 	}
 	return nil
 }
@@ -124,7 +129,7 @@ func (k Key) shown() string {
 	if k.m == nil {
 		return fmt.Sprintf("Key(%s, empty)", k.Label)
 	}
-	return fmt.Sprintf("Key(%s, %s)", k.Label, k.m.kind)
+	return fmt.Sprintf("Key(%s, %s)", k.Label, k.Kind())
 }
 
 // String shows label and kind.

@@ -24,7 +24,7 @@ type needle struct {
 // alignment, so also inside a longer encoded text. Secrets under 8 bytes are
 // not looked for, and public keys are none.
 func (k Key) In(b []byte) (form string, found bool) {
-	if k.m == nil || k.m.kind == Ed25519Public {
+	if k.m == nil || k.Kind() == Ed25519Public {
 		return "", false
 	}
 	var lower []byte
@@ -80,17 +80,18 @@ func replaceFold(b, needle, mask []byte) []byte {
 // needles lists the spellings, the longest ones of each secret first, so that
 // redacting leaves no rest.
 func (k Key) needles() []needle {
+	m := k.m.open()
 	var out []needle
-	if k.m.text != "" {
-		out = append(out, needle{"text", []byte(k.m.text)})
-		if escaped := url.QueryEscape(k.m.text); escaped != k.m.text {
+	if m.text != "" {
+		out = append(out, needle{"text", []byte(m.text)})
+		if escaped := url.QueryEscape(m.text); escaped != m.text {
 			out = append(out, needle{"percent-encoded", []byte(escaped)})
 		}
 	}
-	secrets := [][]byte{k.m.raw}
-	if k.m.kind == Ed25519Private {
+	secrets := [][]byte{m.raw}
+	if m.kind == Ed25519Private {
 		// The seed alone is the secret; the public half is not.
-		secrets = [][]byte{k.m.raw, k.m.raw[:ed25519.SeedSize]}
+		secrets = [][]byte{m.raw, m.raw[:ed25519.SeedSize]}
 	}
 	for _, raw := range secrets {
 		if len(raw) < leakMin {

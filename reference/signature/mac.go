@@ -16,8 +16,9 @@ const macMax = 64
 // blocks and allocates.
 type state struct {
 	hash hash.Hash
-	buf  []byte       // content before the body
+	buf  []byte       // content before the body, and a short body with it
 	sum  [macMax]byte // lives here because what goes through hash.Hash escapes
+	scratch
 }
 
 // statePool keeps the states of one key and one hash.
@@ -28,7 +29,7 @@ func (p *statePool) get(newHash func() hash.Hash, key []byte) *state {
 		s.hash.Reset()
 		return s
 	}
-	return &state{hash: hmac.New(newHash, key), buf: make([]byte, 0, 256)}
+	return &state{hash: hmac.New(newHash, key), buf: make([]byte, 0, 1024)}
 }
 
 // scratchMax bounds what a pooled state keeps of an unusually long id.
@@ -42,18 +43,19 @@ func (p *statePool) put(s *state) {
 
 // hmacState takes a ready state for k; the caller gives it back with release.
 func (k Key) hmacState(mac string) *state {
+	m := k.m.open()
 	if mac == HMACSHA1 {
-		return k.m.sha1s.get(sha1.New, k.m.raw)
+		return m.sha1s.get(sha1.New, m.raw)
 	}
-	return k.m.sha256s.get(sha256.New, k.m.raw)
+	return m.sha256s.get(sha256.New, m.raw)
 }
 
 func (k Key) release(mac string, s *state) {
 	if mac == HMACSHA1 {
-		k.m.sha1s.put(s)
+		k.m.open().sha1s.put(s)
 		return
 	}
-	k.m.sha256s.put(s)
+	k.m.open().sha256s.put(s)
 }
 
 // macSize is how many bytes a signature has, 0 where it varies.

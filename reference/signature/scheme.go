@@ -15,6 +15,8 @@ type scheme struct {
 	pieces   []piece
 	grammar  grammar
 	versions []Version // never empty
+	secret   *Version  // of versions, by which shared secrets sign; nil: none
+	ed25519  *Version  // of versions, by which Ed25519 keys sign; nil: none
 	signsID  bool
 }
 
@@ -60,39 +62,37 @@ func New(s Spec) (Scheme, error) {
 	if len(made.versions) == 0 {
 		made.versions = []Version{{g.label, s.MAC}}
 	}
+	for i := range made.versions {
+		v := &made.versions[i]
+		if v.MAC == Ed25519 {
+			made.ed25519 = v
+		} else {
+			made.secret = v
+		}
+	}
 	return made, nil
 }
 
 // Spec is a copy of what the scheme was made from.
 func (s *scheme) Spec() Spec { return s.spec.clone() }
 
-// versionFor is the version by which key signs or verifies.
-func (s *scheme) versionFor(key Key) (Version, bool) {
-	for _, v := range s.versions {
-		if key.fits(v.MAC) {
-			return v, true
-		}
-	}
-	return Version{}, false
-}
-
-// fits tells whether a key can be used with an algorithm. HMAC keys and tokens
-// are both plain shared secrets.
-func (k Key) fits(mac string) bool {
-	switch k.Kind() {
+// versionFor is the version by which key signs or verifies, nil where the
+// scheme has none. HMAC keys and tokens are both plain shared secrets.
+func (s *scheme) versionFor(key Key) *Version {
+	switch key.Kind() {
 	case HMAC, SharedToken:
-		return isHMAC(mac) || mac == PlainToken
+		return s.secret
 	case Ed25519Private, Ed25519Public:
-		return mac == Ed25519
+		return s.ed25519
 	}
-	return false
+	return nil
 }
 
 // signer is the version by which key signs, or an error that says why not.
-func (s *scheme) signer(key Key) (Version, error) {
-	v, ok := s.versionFor(key)
-	if !ok || key.Kind() == Ed25519Public {
-		return v, fmt.Errorf("signing by scheme %q: %v cannot sign", s.spec.Name, key)
+func (s *scheme) signer(key Key) (*Version, error) {
+	v := s.versionFor(key)
+	if v == nil || key.Kind() == Ed25519Public {
+		return nil, fmt.Errorf("signing by scheme %q: %v cannot sign", s.spec.Name, key)
 	}
 	return v, nil
 }
@@ -110,9 +110,9 @@ func (s *scheme) MAC(in Input, key Key) ([]byte, error) {
 	m := in.message()
 	switch v.MAC {
 	case PlainToken:
-		return slices.Clone(key.m.raw), nil
+		return slices.Clone(key.m.open().raw), nil
 	case Ed25519:
-		return ed25519.Sign(key.m.raw, s.content(&m)), nil
+		return ed25519.Sign(key.m.open().raw, s.content(&m)), nil
 	}
 	st := key.hmacState(v.MAC)
 	defer key.release(v.MAC, st)

@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// MaxTokens is how many elements of a signature header are looked at. A
-	// thousand comparisons cost less than a tenth of a millisecond, so the bound is far above
-	// any rotation and still leaves nothing to gain by a header full of tokens.
+	// MaxTokens is how many elements of a signature header are looked at: far
+	// more than any rotation needs. A thousand comparisons cost some tenths of a
+	// millisecond, so there is nothing to gain by a header full of tokens.
 	MaxTokens = 1024
 
 	// MaxEd25519Tokens is how many tokens are checked against each Ed25519 key:
@@ -33,7 +33,7 @@ type found struct {
 func lookup(headers []wire.Header, name string) (f found) {
 	for i := range headers {
 		h := &headers[i]
-		if len(h.Name) == len(name) && strings.EqualFold(h.Name, name) {
+		if h.Name == name || len(h.Name) == len(name) && strings.EqualFold(h.Name, name) {
 			if f.count++; f.count == 1 {
 				f.value = h.Value
 			}
@@ -100,6 +100,10 @@ func (s *scheme) read(r *wire.Request) (m message, signatures string, refusal *R
 
 // checkPresence wants each header the scheme needs exactly once, with a value.
 func (s *scheme) checkPresence(id, ts, sig found) *Refusal {
+	if (id.value != "" || !s.signsID) && (ts.value != "" || s.spec.Timestamp.In != inHeader) && sig.value != "" &&
+		id.count <= 1 && ts.count <= 1 && sig.count == 1 {
+		return nil // the usual case, without the table
+	}
 	type want struct {
 		found
 		needed     bool
@@ -152,8 +156,8 @@ func (s *scheme) match(m *message, signatures string, keys []Key) (Key, *Refusal
 	var seen tally
 	usable := false
 	for _, key := range keys {
-		v, ok := s.versionFor(key)
-		if !ok {
+		v := s.versionFor(key)
+		if v == nil {
 			continue
 		}
 		usable = true
@@ -199,16 +203,15 @@ func (s *scheme) survey(signatures string, seen *tally) {
 }
 
 // matchHMAC compares the MAC by key with each token of version v.
-func (s *scheme) matchHMAC(m *message, signatures string, v Version, key Key, seen *tally) bool {
+func (s *scheme) matchHMAC(m *message, signatures string, v *Version, key Key, seen *tally) bool {
 	st := key.hmacState(v.MAC)
 	defer key.release(v.MAC, st)
 	want := s.write(st, m)
-	var got [macMax]byte
 	for more, n := true, 0; more && n < MaxTokens; n++ {
 		var elem string
 		elem, signatures, more = s.grammar.next(signatures)
-		size, ok := s.decode(&got, elem, v, seen)
-		if ok && hmac.Equal(got[:size], want) {
+		got, ok := s.decode(&st.scratch, elem, v, seen)
+		if ok && hmac.Equal(got, want) {
 			return true
 		}
 	}
@@ -216,23 +219,31 @@ func (s *scheme) matchHMAC(m *message, signatures string, v Version, key Key, se
 }
 
 // decode decodes the text of a token of version v, and keeps the tally. ok is
-// true for what can be compared.
-func (s *scheme) decode(dst *[macMax]byte, elem string, v Version, seen *tally) (size int, ok bool) {
+// true for what has the size of a signature. The result lives until the next
+// call.
+func (s *scheme) decode(mem *scratch, elem string, v *Version, seen *tally) (sig []byte, ok bool) {
 	t, ok := s.grammar.token(elem)
 	if !ok {
-		return 0, false
+		return nil, false
 	}
 	if t.Version != v.Label {
 		if !s.grammar.isTimestamp(elem) {
 			seen.foreign = true
 		}
-		return 0, false
+		return nil, false
 	}
-	size, long, ok := decodeToken(dst, s.spec.Encoding, t.Text)
+	size := macSize(v.MAC)
+	if len(t.Text) != encodedLen(s.spec.Encoding, size) {
+		if !seen.checked {
+			seen.checked = wellFormed(s.spec.Encoding, t.Text)
+		}
+		return nil, false
+	}
+	sig, ok = mem.decode(s.spec.Encoding, t.Text)
 	if ok {
 		seen.checked = true
 	}
-	return size, ok && !long
+	return sig, ok && len(sig) == size
 }
 
 // isTimestamp tells whether an element is the timestamp, which looks like a
@@ -242,20 +253,20 @@ func (g *grammar) isTimestamp(elem string) bool {
 }
 
 // matchEd25519 checks the tokens of version v with key's public half.
-func (s *scheme) matchEd25519(m *message, signatures string, v Version, key Key, seen *tally) bool {
+func (s *scheme) matchEd25519(m *message, signatures string, v *Version, key Key, seen *tally) bool {
 	public := ed25519.PublicKey(key.Public())
 	content := s.content(m)
-	var got [macMax]byte
+	var mem scratch
 	checks := 0
 	for more, n := true, 0; more && n < MaxTokens && checks < MaxEd25519Tokens; n++ {
 		var elem string
 		elem, signatures, more = s.grammar.next(signatures)
-		size, ok := s.decode(&got, elem, v, seen)
-		if !ok || size != ed25519.SignatureSize {
+		got, ok := s.decode(&mem, elem, v, seen)
+		if !ok {
 			continue
 		}
 		checks++
-		if ed25519.Verify(public, content, got[:size]) {
+		if ed25519.Verify(public, content, got) {
 			return true
 		}
 	}
@@ -274,5 +285,5 @@ func (s *scheme) matchToken(value string, key Key, seen *tally) bool {
 		return false
 	}
 	seen.checked = true
-	return len(key.m.raw) > 0 && hmac.Equal([]byte(t.Text), key.m.raw)
+	return len(key.m.open().raw) > 0 && hmac.Equal([]byte(t.Text), key.m.open().raw)
 }

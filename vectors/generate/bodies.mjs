@@ -1,7 +1,7 @@
 // The bodies: one event, spelt in every way that a re-serialising middleware
 // would change, and bodies that are not JSON or not text at all.
 
-// bodies returns [name, comment, flags, bytes] for each body. event(probe, options) is the
+// bodies returns [name, comment, flags, bytes] for each body. event(probe) is the
 // scheme's own event with a member "note" of that JSON text.
 export function bodies(event) {
   return [...spellings(event), ...oddJson(event), ...notJson(event)].map(

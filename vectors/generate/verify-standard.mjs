@@ -114,7 +114,7 @@ function truncated(s, label, bytes, lengths) {
   return group('truncated', 'A signature that is shorter or longer than it must be.', [s.shown], [
     no('nothing', 'the label and comma alone', () => label, 'malformed-signature'),
     ...lengths.map((n) => no(`first-${n}`, `the first ${n} bytes`, (c) => label + b64(bytes(c).subarray(0, n)))),
-    no('last-byte-missing-in-front', 'all but the first byte', (c) => label + b64(bytes(c).subarray(1))),
+    no('first-byte-missing', 'all but the first byte', (c) => label + b64(bytes(c).subarray(1))),
     no('one-byte-more', 'one byte more', (c) => label + b64(Buffer.concat([bytes(c), Buffer.from([0])]))),
     no('twice', 'the bytes twice', (c) => label + b64(Buffer.concat([bytes(c), bytes(c)]))),
     no('cut-text', 'the base64 text without its last eight characters, and so without padding', (c) => (label + b64(bytes(c))).slice(0, -8)),
@@ -191,12 +191,12 @@ function lastDigit(textB64) {
 
 function lenient(s, label, bytes) {
   // An id whose signature holds both + and /, so that the url-safe alphabet shows.
-  const seed = [...Array(200).keys()].map((i) => `msg_urlsafe${i}`).find((id) => {
-    const t = b64(bytes(s.content({ id, ts: String(T), body: s.body })));
+  const id = [...Array(200).keys()].map((i) => `msg_urlsafe${i}`).find((candidate) => {
+    const t = b64(bytes(s.content({ id: candidate, ts: String(T), body: s.body })));
     return t.includes('+') && t.includes('/');
   });
   const maybe = (name, comment, make, flag = 'LenientEncoding') => open(s, name, comment, [flag],
-    'the right signature, but not in the spelling that the scheme describes', { id: seed, ...one((c) => make(b64(bytes(c)), bytes(c))) });
+    'the right signature, but not in the spelling that the scheme describes', { id, ...one((c) => make(b64(bytes(c)), bytes(c))) });
   return group('lenient', 'The right signature in another spelling.', [s.shown], [
     maybe('url-safe', 'the url-safe alphabet', (t) => label + urlSafe(t)),
     maybe('unpadded', 'no padding', (t) => label + t.replaceAll('=', '')),

@@ -1,0 +1,3 @@
+module example.com/shipments
+
+go 1.22

@@ -1,0 +1,267 @@
+package selftest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"text/tabwriter"
+	"time"
+
+	"github.com/benbjohnson/clock"
+
+	"github.com/whconform/whconform/conformance"
+	"github.com/whconform/whconform/conformance/catalogue"
+	"github.com/whconform/whconform/conformance/evidence"
+	"github.com/whconform/whconform/conformance/receiver"
+	"github.com/whconform/whconform/conformance/report"
+	"github.com/whconform/whconform/reference/mutant"
+)
+
+// Options of a self-test.
+type Options struct {
+	// Mutants selects by name; nil: all, and the reference.
+	Mutants func(name string) bool
+	// Seed of every run.
+	Seed uint64
+	// AtOnce is how many are judged side by side; 0: three for each core, as
+	// most of a run's time is spent waiting.
+	AtOnce int
+	// Progress is told of each subject's end. May be nil.
+	Progress func(done, total int, row Row)
+}
+
+// Matrix is what the suite found in each mutant, beside what it should find.
+type Matrix struct {
+	Rows []Row `json:"mutants"`
+	// Uncovered are the requirements of level MUST or SHOULD that have a check
+	// and that no mutant breaks: a check that may never fail. Empty unless all
+	// mutants were run.
+	Uncovered []string      `json:"uncovered"`
+	Took      time.Duration `json:"-"`
+}
+
+// Row is one mutant, or the reference.
+type Row struct {
+	Mutant  string         `json:"mutant"`
+	Doc     string         `json:"doc"`
+	Verdict report.Verdict `json:"verdict"`
+	// Missed were declared and not found; Blamed were found and not declared.
+	Missed []string `json:"missed"`
+	Blamed []string `json:"blamed"`
+	Caught []string `json:"caught"` // found, as declared
+	// Wrong says what else is not as it should be: the verdict, or a run that
+	// broke down.
+	Wrong  string         `json:"wrong,omitempty"`
+	Report *report.Report `json:"-"`
+}
+
+// OK tells whether the suite found exactly what the mutant declares.
+func (r Row) OK() bool { return len(r.Missed) == 0 && len(r.Blamed) == 0 && r.Wrong == "" }
+
+// OK tells whether every mutant was caught for what it does, the reference was
+// not blamed, and no requirement is without a mutant.
+func (m *Matrix) OK() bool {
+	return len(m.Uncovered) == 0 && !slices.ContainsFunc(m.Rows, func(r Row) bool { return !r.OK() })
+}
+
+// ErrNoMutant is returned when the selection leaves none.
+var ErrNoMutant = errors.New("no mutant of that name")
+
+// Run judges the reference and the mutants side by side.
+func Run(ctx context.Context, o Options) (*Matrix, error) {
+	began := time.Now()
+	subjects := []mutant.Mutant{reference(mutant.StandardWebhooks), reference("delivery-envelope")}
+	subjects = append(subjects, mutant.Receivers()...)
+	whole := o.Mutants == nil
+	if !whole {
+		subjects = slices.DeleteFunc(subjects, func(m mutant.Mutant) bool { return !o.Mutants(m.Name) })
+	}
+	if len(subjects) == 0 {
+		return nil, ErrNoMutant
+	}
+	matrix := &Matrix{Rows: make([]Row, len(subjects)), Uncovered: []string{}}
+	judgeAll(ctx, o, subjects, matrix.Rows)
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("running the self-test: %w", context.Cause(ctx))
+	}
+	if whole {
+		matrix.Uncovered = uncovered(subjects)
+	}
+	matrix.Took = time.Since(began)
+	return matrix, nil
+}
+
+func judgeAll(ctx context.Context, o Options, subjects []mutant.Mutant, rows []Row) {
+	atOnce := o.AtOnce
+	if atOnce <= 0 {
+		atOnce = 3 * runtime.GOMAXPROCS(0)
+	}
+	var mu sync.Mutex
+	done := 0
+	next := make(chan int)
+	var workers sync.WaitGroup
+	for range min(atOnce, len(subjects)) {
+		workers.Go(func() {
+			for i := range next {
+				row := judge(ctx, subjects[i], o.Seed)
+				mu.Lock()
+				rows[i] = row
+				done++
+				if o.Progress != nil {
+					o.Progress(done, len(subjects), row)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	for i := range subjects {
+		if ctx.Err() != nil {
+			break
+		}
+		next <- i
+	}
+	close(next)
+	workers.Wait()
+}
+
+// judge runs the suite against one mutant and compares.
+func judge(ctx context.Context, m mutant.Mutant, seed uint64) (row Row) {
+	row = Row{Mutant: m.Name, Doc: m.Doc, Missed: []string{}, Blamed: []string{}, Caught: []string{}}
+	s, err := prepare(m, clock.New(), seed)
+	if err != nil {
+		row.Wrong = err.Error()
+		return row
+	}
+	defer func() {
+		if err := s.receiver.Close(context.WithoutCancel(ctx)); err != nil && row.Wrong == "" {
+			row.Wrong = err.Error()
+		}
+	}()
+	plan, err := conformance.Prepare(s.config)
+	if err != nil {
+		row.Wrong = err.Error()
+		return row
+	}
+	recordErr := plan.Record(ctx)
+	row.Report = plan.Report()
+	row.Verdict = row.Report.Verdict
+	row.compare(m, recordErr)
+	return row
+}
+
+func (r *Row) compare(m mutant.Mutant, recordErr error) {
+	for _, result := range r.Report.Results {
+		declared := slices.Contains(m.Fails, result.ID)
+		found := result.Outcome == evidence.Fail || result.Outcome == evidence.Warn
+		switch {
+		case found && declared:
+			r.Caught = append(r.Caught, result.ID)
+		case found:
+			r.Blamed = append(r.Blamed, result.ID)
+		case declared:
+			r.Missed = append(r.Missed, result.ID)
+		}
+		if result.Outcome == evidence.Error && m.Verdict != mutant.VerdictError {
+			r.Wrong = result.ID + ": " + result.Detail
+		}
+	}
+	var unreachable *conformance.UnreachableError
+	if recordErr != nil && !(m.Verdict == mutant.VerdictError && errors.As(recordErr, &unreachable)) {
+		r.Wrong = recordErr.Error()
+	}
+	if want := expected(m, r.Report.Results); r.Verdict != want && r.Wrong == "" {
+		r.Wrong = fmt.Sprintf("the verdict is %s, want %s", r.Verdict, want)
+	}
+}
+
+// expected is the verdict that follows from what a mutant declares.
+func expected(m mutant.Mutant, results []report.Result) report.Verdict {
+	if m.Verdict != "" {
+		return report.Verdict(m.Verdict)
+	}
+	for _, r := range results {
+		if r.Level == catalogue.Must && slices.Contains(m.Fails, r.ID) {
+			return report.NotConformant
+		}
+	}
+	return report.Conformant
+}
+
+// uncovered lists the requirements with a check that no mutant breaks.
+func uncovered(subjects []mutant.Mutant) []string {
+	broken := map[string]bool{}
+	for _, m := range subjects {
+		for _, id := range m.Fails {
+			broken[id] = true
+		}
+	}
+	missing := []string{}
+	for _, c := range receiver.Checks() {
+		r, ok := catalogue.Find(c.Requirement)
+		if ok && r.LevelIn("") != catalogue.May && !broken[c.Requirement] {
+			missing = append(missing, c.Requirement)
+		}
+	}
+	return missing
+}
+
+// WriteText prints a line a mutant, then what is not as it should be.
+func (m *Matrix) WriteText(w io.Writer) error {
+	table := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+	right := 0
+	for _, r := range m.Rows {
+		state := "ok"
+		if !r.OK() {
+			state = "WRONG"
+		} else {
+			right++
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", state, r.Mutant, r.Verdict, summary(r.Caught))
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	var b strings.Builder
+	for _, r := range m.Rows {
+		if r.OK() {
+			continue
+		}
+		fmt.Fprintf(&b, "\n%s: %s\n", r.Mutant, r.Doc)
+		for _, part := range []struct {
+			what string
+			ids  []string
+		}{{"not caught for", r.Missed}, {"blamed for", r.Blamed}} {
+			if len(part.ids) > 0 {
+				fmt.Fprintf(&b, "  %s: %s\n", part.what, strings.Join(part.ids, ", "))
+			}
+		}
+		if r.Wrong != "" {
+			fmt.Fprintf(&b, "  %s\n", r.Wrong)
+		}
+	}
+	for _, id := range m.Uncovered {
+		fmt.Fprintf(&b, "\nno mutant breaks %s\n", id)
+	}
+	fmt.Fprintf(&b, "\n%d of %d as declared, %.1f s\n", right, len(m.Rows), m.Took.Seconds())
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// summary shows what a mutant was caught for, cut to a line.
+func summary(ids []string) string {
+	short := make([]string, len(ids))
+	for i, id := range ids {
+		short[i] = strings.TrimPrefix(id, "receiver.")
+	}
+	text := strings.Join(short, " ")
+	const wide = 100
+	if len(text) > wide {
+		return text[:strings.LastIndex(text[:wide], " ")] + fmt.Sprintf(" … (%d)", len(ids))
+	}
+	return text
+}

@@ -1,0 +1,173 @@
+// Package selftest runs the suite against itself: against the reference, which
+// it must not blame, and against every mutant, which must fail the requirements
+// that it declares and no others. [Run] makes the matrix.
+package selftest
+
+import (
+	"crypto/ed25519"
+	"encoding/base64"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/benbjohnson/clock"
+
+	"github.com/whconform/whconform/conformance"
+	"github.com/whconform/whconform/conformance/drive"
+	"github.com/whconform/whconform/conformance/receiver"
+	"github.com/whconform/whconform/reference/mutant"
+	"github.com/whconform/whconform/reference/profile"
+	ref "github.com/whconform/whconform/reference/receiver"
+	"github.com/whconform/whconform/reference/signature"
+)
+
+// The scaled numbers of a self-test. What a run waits for shrinks, and the
+// mutants' faults with it, so that a hundred runs end within a minute. The
+// suite and the mutants read them from one place.
+const (
+	ackTimeout  = 3 * time.Second        // the provider's timeout; 15 s in the profile
+	fastAnswer  = time.Second            // as in the catalogue: a shorter one would blame a busy machine
+	burstAnswer = 2 * time.Second        // likewise
+	stall       = 3 * time.Second        // how long a receiver may hold a body; 65 s
+	bodyTimeout = 700 * time.Millisecond // of the reference; 30 s
+	drip        = 50 * time.Millisecond  // between the bytes of a slow body; 1 s
+	flood       = 300 * time.Millisecond // 10 s
+	floodLeast  = 1000                   // above what mutants wear out at, which is above what the rest of a run forges
+	floodMore   = 10 * time.Second       // to get there on a busy machine
+	oversize    = 12 << 20               // 64 MiB; still more than the kernel's buffers of both sides hold
+	headerTop   = 6 << 20                // 16 MiB; likewise
+)
+
+func bounds() receiver.Bounds {
+	b := receiver.DefaultBounds()
+	b.FloodLeast, b.FloodMore, b.Oversize, b.HeaderTop = floodLeast, floodMore, oversize, headerTop
+	b.Fast, b.Burst, b.Stall, b.Drip, b.Flood = fastAnswer, burstAnswer, stall, drip, flood
+	return b
+}
+
+// subject is a mutant, or the reference, ready to be judged.
+type subject struct {
+	config   conformance.Config
+	receiver drive.Receiver
+}
+
+// prepare serves a mutant on loopback and makes the configuration of its run.
+func prepare(m mutant.Mutant, c clock.Clock, seed uint64) (subject, error) {
+	p, err := scaled(m.Profile)
+	if err != nil {
+		return subject{}, err
+	}
+	scheme, err := p.Scheme()
+	if err != nil {
+		return subject{}, fmt.Errorf("making the scheme of %s: %w", p.Name, err)
+	}
+	random := rand.NewChaCha8([32]byte{byte(seed)})
+	secrets, configured, err := newSecrets(scheme, random)
+	if err != nil {
+		return subject{}, err
+	}
+	config := drive.HandlerConfig{
+		Secrets: configured, Listener: m.Listener,
+		New: func(s drive.Secrets) (*http.Server, error) {
+			keys, err := readKeys(scheme, s)
+			if err != nil {
+				return nil, err
+			}
+			return m.HTTPServer(mutant.Config{
+				Profile: p, Keys: keys, Clock: c, Logger: slog.New(slog.DiscardHandler),
+				BodyTimeout: bodyTimeout, AckTimeout: ackTimeout, Fast: fastAnswer, Burst: burstAnswer,
+			})
+		},
+	}
+	if slices.Contains(m.Needs, mutant.HTTPS) {
+		if config.ServerTLS, config.ClientTLS, err = certificates(m.TLS); err != nil {
+			return subject{}, err
+		}
+	}
+	r, err := drive.Handler(config)
+	if err != nil {
+		return subject{}, fmt.Errorf("serving %s: %w", m.Name, err)
+	}
+	return subject{receiver: r, config: conformance.Config{
+		Receiver: r, Target: "mutant:" + m.Name, Profile: p, Secrets: secrets, Clock: c, Seed: seed,
+		Bounds: bounds(), Slow: true, SideBySide: sideBySide(m), Rate: 1e6,
+	}}, nil
+}
+
+// sideBySide is how many scenarios of a mutant's run are recorded at a time.
+func sideBySide(m mutant.Mutant) int {
+	if slices.Contains(m.Needs, mutant.OneAtATime) {
+		return 1
+	}
+	return 8
+}
+
+// reference is the mutant without a fault.
+func reference(profileName string, needs ...string) mutant.Mutant {
+	return mutant.Mutant{
+		Name: "reference", Doc: "no fault", Profile: profileName, Needs: needs,
+		New: func(c mutant.Config) (http.Handler, error) {
+			return ref.New(ref.Config{
+				Profile: c.Profile, Keys: c.Keys, Store: ref.NewMemory(), Clock: c.Clock, Logger: c.Logger, BodyTimeout: c.BodyTimeout,
+			})
+		},
+	}
+}
+
+// scaled is a profile with the provider's timeout of a self-test.
+func scaled(name string) (*profile.Profile, error) {
+	p, err := profile.Load(name)
+	if err != nil {
+		return nil, err
+	}
+	changed := *p
+	changed.AckTimeout = ackTimeout
+	return &changed, nil
+}
+
+// newSecrets makes the current and the previous secret, and an Ed25519 key for
+// schemes that know such.
+func newSecrets(scheme signature.Scheme, random *rand.ChaCha8) ([]string, drive.Secrets, error) {
+	spec := scheme.Spec()
+	var s drive.Secrets
+	var err error
+	if s.Current, err = spec.NewSecret(random); err == nil {
+		s.Previous, err = spec.NewSecret(random)
+	}
+	if err != nil {
+		return nil, s, fmt.Errorf("making secrets: %w", err)
+	}
+	secrets := []string{s.Current, s.Previous}
+	if !spec.Knows(signature.Ed25519) {
+		return secrets, s, nil
+	}
+	seed := make([]byte, ed25519.SeedSize)
+	_, _ = random.Read(seed) // never fails
+	private := spec.Key.Private + base64.StdEncoding.EncodeToString(seed)
+	key, err := scheme.Key("ed25519", private)
+	if err != nil {
+		return nil, s, fmt.Errorf("making an Ed25519 key: %w", err)
+	}
+	s.Public = key.PublicText()
+	return append(secrets, private), s, nil
+}
+
+// readKeys reads what a receiver is configured with. Unset and empty secrets
+// give no keys: what a receiver makes of that is what is tried.
+func readKeys(scheme signature.Scheme, s drive.Secrets) ([]signature.Key, error) {
+	var keys []signature.Key
+	for _, text := range []string{s.Current, s.Previous, s.Public} {
+		if text == "" {
+			continue
+		}
+		key, err := scheme.Key("key", text)
+		if err != nil {
+			return nil, err
+		}
+		keys = append(keys, key)
+	}
+	return keys, nil
+}
