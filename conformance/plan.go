@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/whconform/whconform/conformance/catalogue"
+	"github.com/whconform/whconform/conformance/drive"
 	"github.com/whconform/whconform/conformance/evidence"
 	"github.com/whconform/whconform/conformance/receiver"
 	"github.com/whconform/whconform/conformance/report"
@@ -84,7 +85,11 @@ func (p *Plan) Record(ctx context.Context) error {
 		return nil // the rest is not reached
 	}
 	scenarios := receiver.Scenarios(p.env, p.wanted())
-	cfg := suite.Config{SideBySide: p.config.SideBySide, Progress: p.config.Progress}
+	cfg := suite.Config{SideBySide: p.config.SideBySide, Progress: p.config.Progress,
+		Revive: func(ctx context.Context) error { return drive.Revive(ctx, p.config.Receiver) }}
+	if p.env.Slow && cfg.SideBySide == 0 {
+		cfg.SideBySide = 2 * suite.SideBySide
+	}
 	p.transcripts = append(p.transcripts, suite.Record(ctx, cfg, scenarios)...)
 	return nil
 }

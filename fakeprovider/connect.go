@@ -54,6 +54,12 @@ func parseTarget(t Target) (*address, error) {
 		port = "80"
 	}
 	a.hostPort = net.JoinHostPort(a.host, port)
+	if t.Address != "" {
+		if _, _, err := net.SplitHostPort(t.Address); err != nil {
+			return nil, fmt.Errorf("reading the address to connect to: %w", err)
+		}
+		a.hostPort = t.Address
+	}
 	if a.connect <= 0 {
 		a.connect = ConnectTimeout
 	}

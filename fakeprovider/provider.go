@@ -102,6 +102,11 @@ type Target struct {
 	// basic authorization.
 	URL string
 
+	// Address is the host and port to connect to in place of the URL's, for a
+	// receiver whose public name does not lead to it yet. Host header and
+	// certificate stay the URL's. Empty: the URL's own.
+	Address string
+
 	TLS *tls.Config // nil: the system's roots
 
 	// Headers are added to each delivery, before the profile's. They are the

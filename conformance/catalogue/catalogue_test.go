@@ -93,7 +93,7 @@ func TestCountsByGroupAndLevel(t *testing.T) {
 		"receiver.acknowledge": {6, 5, 1, 2},
 		"receiver.order":       {1, 2, 0, 0},
 		"receiver.durability":  {3, 2, 0, 0},
-		"receiver.limits":      {10, 11, 3, 0},
+		"receiver.limits":      {10, 12, 3, 0},
 		"receiver.rotation":    {1, 1, 0, 0},
 		"receiver.transport":   {1, 1, 0, 0},
 		"sender.request":       {3, 7, 2, 0},

@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -41,6 +40,8 @@ type ExecConfig struct {
 	Secrets Secrets
 	State   string    // WHCONFORM_STATE_DIR
 	Log     io.Writer // gets the command's output, secrets removed; may be nil
+	// StartTimeout bounds each start, until the port answers; 0: [StartTimeout].
+	StartTimeout time.Duration
 }
 
 // Exec starts a command as a receiver and waits until its port answers. The
@@ -53,6 +54,9 @@ func Exec(ctx context.Context, c ExecConfig) (Receiver, error) {
 	}
 	if c.Target.URL == "" {
 		c.Target.URL = "http://127.0.0.1:{port}/"
+	}
+	if c.StartTimeout <= 0 {
+		c.StartTimeout = StartTimeout
 	}
 	p := &process{config: c}
 	if err := p.start(ctx); err != nil {
@@ -127,35 +131,47 @@ func (p *process) start(ctx context.Context) error {
 			return fmt.Errorf("choosing a port for the receiver: %w", err)
 		}
 		p.port = port
+	} else if err := awaitFree(ctx, p.port); err != nil {
+		// Whoever took it since the last start would be judged in the
+		// command's place.
+		return fmt.Errorf("starting the receiver %q again on port %d: %w", p.config.Command[0], p.port, err)
 	}
+	output := &tail{log: p.config.Log, secrets: p.config.Secrets.texts()}
+	cmd := p.command(output)
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("starting the receiver %q: %w", p.config.Command[0], err)
+	}
+	exited := make(chan struct{})
+	p.cmd, p.output, p.exited = cmd, output, exited
+	go func() {
+		_ = cmd.Wait() // the state is read from cmd.ProcessState
+		output.end()
+		close(exited)
+	}()
+	return p.awaitPort(ctx)
+}
+
+// command is the command, ready to start.
+func (p *process) command(output io.Writer) *exec.Cmd {
 	c := p.config
-	p.output = &tail{log: c.Log, secrets: c.Secrets.texts()}
-	p.cmd = exec.Command(c.Command[0], c.Command[1:]...)
-	p.cmd.Dir = c.Dir
-	p.cmd.Env = append(withoutSecrets(os.Environ()), c.Env...)
-	p.cmd.Env = append(p.cmd.Env, "PORT="+strconv.Itoa(p.port), "WHCONFORM_STATE_DIR="+c.State)
-	p.cmd.Env = append(p.cmd.Env, c.Secrets.environment()...)
-	p.cmd.Stdout, p.cmd.Stderr = p.output, p.output
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd := exec.Command(c.Command[0], c.Command[1:]...)
+	cmd.Dir = c.Dir
+	cmd.Env = append(withoutSecrets(os.Environ()), c.Env...)
+	cmd.Env = append(cmd.Env, "PORT="+strconv.Itoa(p.port), "WHCONFORM_STATE_DIR="+c.State)
+	cmd.Env = append(cmd.Env, c.Secrets.environment()...)
+	cmd.Stdout, cmd.Stderr = output, output
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	// A child that outlives its parent holds the output pipes; Wait gives up on
 	// them after this.
-	p.cmd.WaitDelay = stopGrace
-	if err := p.cmd.Start(); err != nil {
-		return fmt.Errorf("starting the receiver %q: %w", c.Command[0], err)
-	}
-	p.exited = make(chan struct{})
-	go func(cmd *exec.Cmd, exited chan struct{}) {
-		_ = cmd.Wait() // the state is read from cmd.ProcessState
-		close(exited)
-	}(p.cmd, p.exited)
-	return p.awaitPort(ctx)
+	cmd.WaitDelay = stopGrace
+	return cmd
 }
 
 // awaitPort returns when the port takes connections.
 func (p *process) awaitPort(ctx context.Context) error {
 	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(p.port))
 	dialer := net.Dialer{Timeout: time.Second}
-	bound := time.NewTimer(StartTimeout)
+	bound := time.NewTimer(p.config.StartTimeout)
 	defer bound.Stop()
 	again := time.NewTicker(probeEvery)
 	defer again.Stop()
@@ -173,10 +189,32 @@ func (p *process) awaitPort(ctx context.Context) error {
 			return fmt.Errorf("%w: %q ended (%s) before anything listened on %s; its last output:\n%s", ErrRefusedToStart, p.config.Command[0], p.cmd.ProcessState, address, p.output)
 		case <-bound.C:
 			_ = p.Close(ctx)
-			return fmt.Errorf("starting the receiver: nothing listened on %s within %v (is PORT honoured?); its last output:\n%s", address, StartTimeout, p.output)
+			return fmt.Errorf("starting the receiver: nothing listened on %s within %v (is PORT honoured?); its last output:\n%s", address, p.config.StartTimeout, p.output)
 		case <-ctx.Done():
 			_ = p.Close(context.WithoutCancel(ctx))
 			return fmt.Errorf("starting the receiver: %w", context.Cause(ctx))
+		case <-again.C:
+		}
+	}
+}
+
+// awaitFree returns when nobody listens on the port. A killed command's
+// children take a moment to let go of it; who holds it for longer is another.
+func awaitFree(ctx context.Context, port int) error {
+	bound := time.NewTimer(stopGrace)
+	defer bound.Stop()
+	again := time.NewTicker(probeEvery)
+	defer again.Stop()
+	for {
+		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if err == nil {
+			return l.Close()
+		}
+		select {
+		case <-bound.C:
+			return err
+		case <-ctx.Done():
+			return context.Cause(ctx)
 		case <-again.C:
 		}
 	}
@@ -205,69 +243,4 @@ func withoutSecrets(env []string) []string {
 		}
 	}
 	return out
-}
-
-// tail keeps the end of a command's output and passes it on, without secrets.
-type tail struct {
-	log     io.Writer
-	secrets []string
-	mu      sync.Mutex
-	kept    []byte
-	line    []byte // the line being written; a secret may come in two pieces
-}
-
-// lineKept bounds a line that never ends.
-const lineKept = 64 << 10
-
-func (t *tail) Write(b []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.line = append(t.line, b...)
-	for {
-		end := strings.IndexByte(string(t.line), '\n')
-		if end < 0 && len(t.line) < lineKept {
-			return len(b), nil
-		}
-		if end < 0 {
-			end = len(t.line) - 1
-		}
-		t.flush(t.line[:end+1])
-		t.line = append([]byte(nil), t.line[end+1:]...)
-	}
-}
-
-func (t *tail) flush(line []byte) {
-	clean := []byte(Redact(string(line), t.secrets))
-	t.kept = append(t.kept, clean...)
-	if over := len(t.kept) - outputKept; over > 0 {
-		t.kept = append([]byte(nil), t.kept[over:]...)
-	}
-	if t.log != nil {
-		_, _ = t.log.Write(clean)
-	}
-}
-
-// String is the end of the output, indented.
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	text := strings.TrimSpace(string(t.kept) + Redact(string(t.line), t.secrets))
-	if text == "" {
-		return "    (it printed nothing)"
-	}
-	return "    " + strings.ReplaceAll(text, "\n", "\n    ")
-}
-
-// Redact replaces every secret in text, whole or without its prefix
-// ("whsec_"), by a mark.
-func Redact(text string, secrets []string) string {
-	for _, s := range secrets {
-		_, bare, prefixed := strings.Cut(s, "_")
-		for _, form := range []string{s, bare} {
-			if len(form) >= 6 && (form == s || prefixed) {
-				text = strings.ReplaceAll(text, form, "[secret]")
-			}
-		}
-	}
-	return text
 }

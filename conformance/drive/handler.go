@@ -23,6 +23,9 @@ type HandlerConfig struct {
 	Secrets Secrets
 	// Path of the webhook endpoint; "" means "/".
 	Path string
+	// PublicName stands in the URL in place of the loopback address that is
+	// connected to; "" for the address itself.
+	PublicName string
 	// Listener wraps the listener, e.g. to play a broken network. May be nil.
 	Listener func(net.Listener) net.Listener
 	// ServerTLS makes it an https endpoint; ClientTLS is what deliveries use.
@@ -64,6 +67,9 @@ func Handler(c HandlerConfig) (Receiver, error) {
 		path = "/"
 	}
 	h.target = fakeprovider.Target{URL: scheme + "://" + address + path, TLS: c.ClientTLS}
+	if c.PublicName != "" {
+		h.target.URL, h.target.Address = scheme+"://"+c.PublicName+path, address
+	}
 	go func() {
 		defer close(h.done)
 		h.err = h.server.Serve(listener)

@@ -24,6 +24,7 @@ type Transcript struct {
 	Exchanges []wire.Exchange   `json:"exchanges"`
 	Error     string            `json:"error,omitempty"`   // why the scenario broke down, "" if it did not
 	Partial   bool              `json:"partial,omitempty"` // the run was interrupted before the scenario's end
+	Gone      bool              `json:"gone,omitempty"`    // the subject died beside it and could not be brought back
 	TookMS    int64             `json:"tookMs"`            // real time, in milliseconds
 }
 

@@ -26,11 +26,11 @@ func acknowledgeRules() []rule {
 			alone: true,
 			record: func(s *session) {
 				if s.control() {
-					s.volley("valid delivery", fastDeliveries, fastAtOnce, true)
+					s.volley("valid delivery", fastDeliveries, fastAtOnce, s.Bounds.Fast, true)
 				}
 			},
 			judge: all(
-				acceptedSize("Some of several valid deliveries at a time are not accepted."),
+				eachAccepted("100 valid deliveries, 8 at a time", "Some of several valid deliveries at a time meet an error."),
 				quick("100 valid deliveries, 8 at a time", fastFact, inline)),
 		},
 		{
@@ -44,7 +44,7 @@ func acknowledgeRules() []rule {
 					return
 				}
 				if s.control() {
-					s.volley("delivery of the burst,", burstDeliveries, burstAtOnce, false)
+					s.volley("delivery of the burst,", s.Bounds.BurstSize, burstAtOnce, s.Bounds.Burst, false)
 				}
 			},
 			judge: each("an answer within the provider's timeout", func(t *evidence.Transcript, x *wire.Exchange) (string, string) {
@@ -57,8 +57,8 @@ func acknowledgeRules() []rule {
 		{
 			id: burst + ".fast", use: burst,
 			judge: all(
-				burstAccepted,
-				quick("200 valid deliveries, 64 at a time", func(t *evidence.Transcript) time.Duration { return durationFact(t, factBurst) },
+				eachAccepted("a burst of valid deliveries, 64 at a time", "A backlog, a pool or a rate limit is smaller than a common burst."),
+				quick("a burst of valid deliveries, 64 at a time", func(t *evidence.Transcript) time.Duration { return durationFact(t, factBurst) },
 					"Deliveries wait for one another: a lock, a pool of connections or a single worker.")),
 		},
 		{
@@ -146,30 +146,6 @@ func acknowledgeRules() []rule {
 			judge: reported,
 		},
 	}
-}
-
-// burstAccepted: all of a burst are accepted; here being throttled counts, as
-// 64 at a time is what a busy provider does.
-func burstAccepted(t *evidence.Transcript) []evidence.Finding {
-	refused := map[string]int{}
-	var labels []string
-	for i := range t.Exchanges {
-		if x := &t.Exchanges[i]; !isControl(x) && !x.OK() {
-			refused[suite.Came(x)]++
-			labels = append(labels, x.Label)
-		}
-	}
-	if len(labels) == 0 {
-		return nil
-	}
-	var got []string
-	for came, n := range refused {
-		got = append(got, fmt.Sprintf("%d %s", n, came))
-	}
-	return []evidence.Finding{{
-		Sent: "200 valid deliveries, 64 at a time", Expected: "2xx to each", Got: strings.Join(sorted(got), ", "),
-		Cause: "A backlog, a pool or a rate limit is smaller than a common burst.", Exchanges: labels,
-	}}
 }
 
 // recordPoison sends authentic events that no receiver can process.

@@ -48,7 +48,7 @@ func duplicateRules() []rule {
 		{
 			id:     "receiver.duplicate.concurrent-copies",
 			record: recordConcurrentCopies,
-			judge:  copiesAccepted("Copies that arrive at one moment meet between the look for the id and its insertion; the loser's unique-key error becomes a 5xx or a conflict."),
+			judge:  eachAccepted(fmt.Sprintf("%d copies of one delivery at one moment", copiesAtOnce), "Copies that arrive at one moment meet between the look for the id and its insertion; the loser's unique-key error becomes a 5xx or a conflict."),
 		},
 		{
 			id: "receiver.duplicate.forgery-does-not-claim-id",

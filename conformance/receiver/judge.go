@@ -20,13 +20,14 @@ type judge = func(*evidence.Transcript) []evidence.Finding
 type expectation func(t *evidence.Transcript, x *wire.Exchange) (got, cause string)
 
 // each judges every probe of a transcript by one expectation. Controls are not
-// probes; a throttled exchange says nothing either way.
+// probes. A throttled exchange says nothing either way, and neither does one
+// that found nobody listening: what ended the receiver came before it.
 func each(expected string, wrong expectation) judge {
 	return func(t *evidence.Transcript) []evidence.Finding {
 		var findings []evidence.Finding
 		for i := range t.Exchanges {
 			x := &t.Exchanges[i]
-			if isControl(x) || evidence.Throttles(x) {
+			if isControl(x) || evidence.Throttles(x) || x.Fault == wire.FaultRefused {
 				continue
 			}
 			if got, cause := wrong(t, x); got != "" {

@@ -3,6 +3,7 @@ package receiver
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/whconform/whconform/conformance/evidence"
@@ -73,12 +74,13 @@ func limitsRules() []rule {
 		{
 			id:     "receiver.limits.lying-length",
 			record: recordLyingLength,
-			judge: all(each("no 2xx for a body that is not what its length says", func(_ *evidence.Transcript, x *wire.Exchange) (string, string) {
-				if x.OK() {
-					return fmt.Sprintf("it was accepted (%d)", x.Response.Status), "The end of the connection is taken for the end of the body, or the body is filled up to its length."
-				}
-				return "", ""
-			}), alive("A body of another length than declared left the receiver unable to serve.")),
+			judge: all(
+				but(notAccepted("A failed read of the body ends the handler without a status, which the framework turns into 200, or the body is filled up to its length."), incompleteLabel),
+				alive("A body of another length than declared left the receiver unable to serve.")),
+		},
+		{
+			id: "receiver.limits.lying-length.incomplete", use: "receiver.limits.lying-length",
+			judge: only(notAccepted("The end of the connection is taken for the end of the body, so an incomplete request counts as a whole one."), incompleteLabel),
 		},
 		{
 			id:     "receiver.limits.lying-length.stalled",
@@ -157,12 +159,7 @@ func limitsRules() []rule {
 				}
 				return probes
 			},
-			judge: each("no 2xx", func(_ *evidence.Transcript, x *wire.Exchange) (string, string) {
-				if x.OK() {
-					return fmt.Sprintf("it was accepted (%d)", x.Response.Status), "The route takes any method, so links, crawlers and caches can reach the handler."
-				}
-				return "", ""
-			}),
+			judge: notAccepted("The route takes any method, so links, crawlers and caches can reach the handler."),
 		},
 		{
 			id: "receiver.limits.content-type",
@@ -196,11 +193,41 @@ func limitsRules() []rule {
 		{id: "receiver.limits.throttles", use: "receiver.limits.flood", judge: judgeThrottles},
 		{
 			id:     "receiver.limits.alive-after-abuse",
-			record: func(s *session) { s.deliver("a valid delivery after every other scenario") },
-			judge:  accepted("What was sent before has changed the receiver's state: a lock, a pool, a block list or the process itself."),
+			record: recordAlive,
+			judge:  judgeAlive,
 			alone:  true,
 		},
 	}
+}
+
+const (
+	aliveLabel = "a valid delivery after every other scenario"
+	factDied   = "died" // the scenarios that ended the receiver, or what is known of it
+)
+
+func recordAlive(s *session) {
+	s.rec.Fact(factDied, strings.Join(s.rec.Died(), ", "))
+	s.deliver(aliveLabel)
+}
+
+// judgeAlive: the receiver still serves, and nothing ended it on the way, also
+// if it was started again.
+func judgeAlive(t *evidence.Transcript) []evidence.Finding {
+	var findings []evidence.Finding
+	if died := t.Facts[factDied]; died != "" {
+		findings = append(findings, evidence.Finding{
+			Sent: "the deliveries of " + died, Expected: "a receiver that goes on listening", Got: "it stopped listening and had to be started again",
+			Cause: "An exception that nobody catches ends the process, or a supervisor ends it. Everything in flight is lost.",
+		})
+	}
+	if x := t.Find(aliveLabel); x != nil && !x.OK() && !evidence.Throttles(x) {
+		findings = append(findings, evidence.Finding{
+			Sent: aliveLabel, Expected: "2xx", Got: suite.Came(x),
+			Cause:     "What was sent before has changed the receiver's state: a lock, a pool, a block list or the process itself.",
+			Exchanges: []string{aliveLabel},
+		})
+	}
+	return findings
 }
 
 const mebibyteHeader = "a header of 1 MiB"
@@ -264,16 +291,32 @@ func oversizeStatus(t *evidence.Transcript) []evidence.Finding {
 	})(t)
 }
 
-// recordLyingLength sends a body that is shorter than its Content-Length and
-// ends, and one that is longer. Both are signed over the bytes that are sent.
+const incompleteLabel = "a body that ends short of its Content-Length, signed as far as it came"
+
+// recordLyingLength sends a body that ends before its Content-Length, and one
+// that goes on after it, each signed over the whole event; then one that ends
+// early and is signed over what comes.
 func recordLyingLength(s *session) {
 	if !s.control() {
 		return
 	}
-	size := int64(len(s.event().Body))
-	s.deliver("a body 10 bytes shorter than its Content-Length, then the end", fp.DeclaredLength(size+10), fp.HalfClose())
+	event := s.event()
+	size := int64(len(event.Body))
+	s.send("a body cut off 10 bytes before its Content-Length", event,
+		fp.EditSentBody("cut off", func(b []byte) ([]byte, error) { return b[:len(b)-10], nil }), fp.DeclaredLength(size), fp.HalfClose())
 	s.deliver("a body 5 bytes longer than its Content-Length", fp.DeclaredLength(size-5))
+	s.deliver(incompleteLabel, fp.DeclaredLength(size+10), fp.HalfClose())
 	s.afterwards()
+}
+
+// notAccepted expects anything but a 2xx.
+func notAccepted(cause string) judge {
+	return each("no 2xx", func(_ *evidence.Transcript, x *wire.Exchange) (string, string) {
+		if x.OK() {
+			return fmt.Sprintf("it was accepted (%d)", x.Response.Status), cause
+		}
+		return "", ""
+	})
 }
 
 // heldBody sends a body that does not come to an end, and valid deliveries

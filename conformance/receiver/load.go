@@ -3,6 +3,7 @@ package receiver
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"sync"
@@ -12,12 +13,13 @@ import (
 	"github.com/whconform/whconform/conformance/evidence"
 	"github.com/whconform/whconform/conformance/suite"
 	fp "github.com/whconform/whconform/fakeprovider"
+	"github.com/whconform/whconform/reference/wire"
 )
 
 // How many deliveries the latency rows send, and how many at a time.
 const (
-	fastDeliveries, fastAtOnce   = 100, 8
-	burstDeliveries, burstAtOnce = 200, 64
+	fastDeliveries, fastAtOnce = 100, 8
+	burstAtOnce                = 64
 	// floodAtOnce workers send forged deliveries: each waits for its answer, so
 	// eight keep one core busy without a backlog of connections.
 	floodAtOnce = 8
@@ -27,22 +29,33 @@ const (
 
 // volley sends n valid deliveries, at most atOnce at a time, and records them.
 // With paced they obey the run's rate.
-func (s *session) volley(label string, n, atOnce int, paced bool) {
+// It stops early when so many were slower than bound that the 99th percentile
+// is settled: a receiver that takes ten seconds is not asked two hundred times.
+func (s *session) volley(label string, n, atOnce int, bound time.Duration, paced bool) {
 	var workers sync.WaitGroup
+	var slow atomic.Int64
 	next := make(chan int)
 	for range atOnce {
 		workers.Go(func() {
 			for i := range next {
 				name := fmt.Sprintf("%s %d of %d", label, i+1, n)
+				var x wire.Exchange
 				if paced {
-					s.deliver(name)
+					x = s.deliver(name)
 				} else if draft, ok := s.draft(s.event()); ok {
-					s.rec.Add(s.Provider.Send(s.ctx, s.target(), draft, name))
+					x = s.Provider.Send(s.ctx, s.target(), draft, name)
+					s.rec.Add(x)
+				}
+				if x.Took > bound {
+					slow.Add(1)
 				}
 			}
 		})
 	}
 	for i := range n {
+		if slow.Load() > int64(n/100) {
+			break
+		}
 		next <- i
 	}
 	close(next)
@@ -90,6 +103,28 @@ func quick(sent string, bound func(*evidence.Transcript) time.Duration, cause st
 func distribution(times []time.Duration) string {
 	ms := func(p int) time.Duration { return percentile(times, p).Round(time.Millisecond) }
 	return fmt.Sprintf("half within %v, 90 %% within %v, 99 %% within %v, the slowest %v", ms(50), ms(90), ms(99), ms(100))
+}
+
+// eachAccepted expects a 2xx for each of many equal deliveries, and tells in one
+// finding how many were not. Throttled ones say nothing either way.
+func eachAccepted(sent, cause string) judge {
+	return func(t *evidence.Transcript) []evidence.Finding {
+		refused := map[string][]string{}
+		for i := range t.Exchanges {
+			if x := &t.Exchanges[i]; !isControl(x) && !x.OK() && !evidence.Throttles(x) {
+				came := suite.Came(x)
+				refused[came] = append(refused[came], x.Label)
+			}
+		}
+		var findings []evidence.Finding
+		for _, came := range slices.Sorted(maps.Keys(refused)) {
+			labels := refused[came]
+			findings = append(findings, evidence.Finding{
+				Sent: sent, Expected: "2xx to each", Got: fmt.Sprintf("%d of them: %s", len(labels), came), Cause: cause, Exchanges: labels,
+			})
+		}
+		return findings
+	}
 }
 
 // recordFlood sends forged deliveries as fast as one core makes them, and

@@ -3,7 +3,6 @@ package receiver
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"sync/atomic"
 
 	"github.com/benbjohnson/clock"
@@ -55,9 +54,4 @@ func editJSON(name string, edit func(event map[string]any)) fp.Alteration {
 		edit(event)
 		return json.Marshal(event)
 	})
-}
-
-func sorted(words []string) []string {
-	slices.Sort(words)
-	return words
 }

@@ -76,6 +76,7 @@ type Bounds struct {
 	// it on a busy machine it may last FloodMore longer.
 	FloodLeast int64
 	FloodMore  time.Duration
+	BurstSize  int   // deliveries in a burst
 	Oversize   int64 // bytes of a body that no receiver should take in
 	HeaderTop  int64 // bytes of headers that no receiver should take in
 	Load       bool  // floods are allowed at this target
@@ -88,7 +89,7 @@ func DefaultBounds() Bounds {
 		// A minute is the read timeout of common proxies; five seconds more let
 		// one that closes at a minute be seen.
 		Stall: 65 * time.Second,
-		Drip:  time.Second, Flood: 10 * time.Second,
+		Drip:  time.Second, Flood: 10 * time.Second, BurstSize: 200,
 		Oversize: 64 << 20, HeaderTop: 16 << 20,
 	}
 }

@@ -60,30 +60,33 @@ func recordTLS(s *session) {
 	}
 	config.InsecureSkipVerify = false
 	config.MinVersion = tls.VersionTLS12
-	if err := s.shake(u, config); err != nil {
+	if err := s.shake(u, to.Address, config); err != nil {
 		s.rec.Fact("tls", err.Error())
 	}
 	old := config.Clone()
 	old.InsecureSkipVerify = true // only the version is asked here
 	old.MinVersion, old.MaxVersion = tls.VersionTLS10, tls.VersionTLS11
-	if err := s.shake(u, old); err == nil {
+	if err := s.shake(u, to.Address, old); err == nil {
 		s.rec.Fact("tls old", "yes")
 	}
 }
 
 // shake makes one handshake and closes the connection.
-func (s *session) shake(u *url.URL, config *tls.Config) error {
+func (s *session) shake(u *url.URL, address string, config *tls.Config) error {
 	if config.ServerName == "" {
 		config.ServerName = u.Hostname()
 	}
-	port := u.Port()
-	if port == "" {
-		port = "443"
+	if address == "" {
+		port := u.Port()
+		if port == "" {
+			port = "443"
+		}
+		address = net.JoinHostPort(u.Hostname(), port)
 	}
 	ctx, cancel := context.WithTimeout(s.ctx, handshakeTimeout)
 	defer cancel()
 	dialer := tls.Dialer{Config: config}
-	conn, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(u.Hostname(), port))
+	conn, err := dialer.DialContext(ctx, "tcp", address)
 	if err != nil {
 		return err
 	}

@@ -63,7 +63,7 @@ func (t *text) group(findings []evidence.Finding) {
 		}
 		got := same[0].Got
 		if len(same) > 1 {
-			got = fmt.Sprintf("%s (each of the %d times)", got, len(same))
+			got = fmt.Sprintf("%s, each of the %d times", got, len(same))
 		}
 		t.list("sent", sent)
 		t.term("expected", same[0].Expected)

@@ -144,7 +144,7 @@ func TestACauseThatFindingsShareIsToldOnce(t *testing.T) {
 	if n := strings.Count(text, "The body is parsed and written anew"); n != 1 {
 		t.Errorf("the shared cause is told %d times, want once", n)
 	}
-	if n := strings.Count(text, "answered 200 (each of the 2 times)"); n != 1 {
+	if n := strings.Count(text, "answered 200, each of the 2 times"); n != 1 {
 		t.Errorf("the shared answer is told %d times, want once", n)
 	}
 }

@@ -1,17 +1,70 @@
 package selftest
 
 import (
+	"bytes"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/benbjohnson/clock"
 
 	"github.com/whconform/whconform/conformance"
+	"github.com/whconform/whconform/conformance/catalogue"
 	"github.com/whconform/whconform/conformance/evidence"
+	"github.com/whconform/whconform/conformance/receiver"
 	"github.com/whconform/whconform/conformance/report"
+	"github.com/whconform/whconform/reference/mutant"
 )
 
-func TestTheReferenceIsConformant(t *testing.T) {
-	s, err := prepare(reference("standard-webhooks"), clock.New(), 1)
+// The matrix: each mutant fails exactly the requirements that it declares, the
+// reference fails none, and every requirement of level MUST or SHOULD that has
+// a check has a mutant.
+func TestEveryMutantIsCaughtForWhatItDoesAndTheReferenceIsNot(t *testing.T) {
+	matrix, err := Run(t.Context(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !matrix.OK() {
+		var text bytes.Buffer
+		if err := matrix.WriteText(&text); err != nil {
+			t.Fatal(err)
+		}
+		t.Error(text.String())
+	}
+	for _, general := range []string{"accepts-all", "rejects-all", "crashes", "hangs", "garbage"} {
+		if !slices.ContainsFunc(matrix.Rows, func(r Row) bool { return r.Mutant == general }) {
+			t.Errorf("the mutant %s is missing", general)
+		}
+	}
+}
+
+// What a run against the reference may leave unjudged, and why. A requirement
+// that moves to another list has to be moved here by hand.
+var allowedSkips = map[evidence.SkipReason][]string{
+	// They need an observer, the receiver's state, its clock or a failure on
+	// demand: what the wire alone does not show.
+	evidence.NotDeclared: {
+		"receiver.replay.exact-replay",
+		"receiver.duplicate.processes-once", "receiver.duplicate.concurrent-copies.once", "receiver.duplicate.distinct-events",
+		"receiver.duplicate.forgery-does-not-claim-id.processed", "receiver.duplicate.failed-is-not-lost",
+		"receiver.duplicate.remembers", "receiver.duplicate.two-instances",
+		"receiver.order.state-does-not-regress", "receiver.order.asks-provider",
+		"receiver.durability.kill-after-ack", "receiver.durability.kill-after-ack.once", "receiver.durability.kill-under-load",
+		"receiver.durability.kill-under-load.once", "receiver.durability.remembers-across-restart",
+	},
+	// Timing a comparison is done on request only.
+	evidence.NotSelected: {"receiver.signature.constant-time"},
+	// The profile has no such thing, or loopback has none.
+	evidence.NotApplicable: {
+		"receiver.duplicate.unsigned-id", "receiver.acknowledge.handshake", "receiver.acknowledge.other-version",
+		"receiver.limits.accepts-provider-size", "receiver.transport.https", "receiver.transport.https.public",
+	},
+}
+
+func TestTheReferenceIsConformantAndOnlyWhatIsListedIsSkipped(t *testing.T) {
+	s, err := prepare(reference(mutant.StandardWebhooks), clock.New(), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -20,23 +73,75 @@ func TestTheReferenceIsConformant(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if r.Verdict != report.Conformant || r.Gate != report.Open {
+		t.Errorf("verdict %s, gate %s: %v", r.Verdict, r.Gate, r.Reasons)
+	}
+	skipped := map[evidence.SkipReason][]string{}
 	for _, row := range r.Results {
-		switch row.Outcome {
-		case evidence.Fail, evidence.Warn, evidence.Error:
-			t.Errorf("%s %s: %s", row.ID, row.Outcome, row.Detail)
-			for _, f := range row.Findings {
-				t.Logf("  %+v", f)
-			}
-		case evidence.Info:
-			for _, f := range row.Findings {
-				t.Logf("%s  %s -> %s", row.ID, f.Sent, f.Got)
-			}
-		case evidence.Skipped:
-			t.Logf("%s skipped %s %s", row.ID, row.SkipReason, row.SkipDetail)
+		if row.Outcome == evidence.Skipped {
+			skipped[row.SkipReason] = append(skipped[row.SkipReason], row.ID)
 		}
-		t.Logf("%5d ms %s", row.DurationMS, row.ID)
 	}
-	if r.Verdict != report.Conformant {
-		t.Errorf("verdict %s: %v", r.Verdict, r.Reasons)
+	reasons := slices.Sorted(maps.Keys(skipped))
+	for reason := range allowedSkips {
+		if !slices.Contains(reasons, reason) {
+			reasons = append(reasons, reason)
+		}
 	}
+	for _, reason := range reasons {
+		if got, want := sorted(skipped[reason]), sorted(allowedSkips[reason]); !slices.Equal(got, want) {
+			t.Errorf("skipped as %s:\n%s\nwant:\n%s", reason, strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+	}
+}
+
+func TestNoRequirementOfTheCoreSetLacksACheck(t *testing.T) {
+	with := map[string]bool{}
+	for _, c := range receiver.Checks() {
+		with[c.Requirement] = true
+	}
+	for _, r := range catalogue.All() {
+		if r.Part() == catalogue.Receiver && r.Core() && !with[r.ID] {
+			t.Errorf("%s has no check: every run would be partial", r.ID)
+		}
+	}
+}
+
+func TestASelectionOfMutantsIsRunAndAnEmptyOneIsAnError(t *testing.T) {
+	only := func(name string) func(string) bool { return func(n string) bool { return n == name } }
+	matrix, err := Run(t.Context(), Options{Mutants: only("rejects-all")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(matrix.Rows) != 1 || !matrix.OK() {
+		t.Errorf("the matrix is %+v", matrix)
+	}
+	if _, err := Run(t.Context(), Options{Mutants: only("nobody")}); !errors.Is(err, ErrNoMutant) {
+		t.Errorf("no mutant at all: %v", err)
+	}
+}
+
+// A matrix that could not be wrong would be worth nothing.
+func TestAMutantThatDeclaresSomethingElseIsReported(t *testing.T) {
+	lying := reference(mutant.StandardWebhooks)
+	lying.Name, lying.Fails = "declares a fault that it has not", []string{"receiver.replay.rejects-stale"}
+	row := judge(t.Context(), lying, 1)
+	if row.OK() || !slices.Equal(row.Missed, lying.Fails) {
+		t.Errorf("the row is %+v", row)
+	}
+	silent, err := mutant.Find("accepts-all")
+	if err != nil {
+		t.Fatal(err)
+	}
+	declared := silent.Fails
+	silent.Fails = nil
+	if row := judge(t.Context(), silent, 1); row.OK() || len(row.Blamed) != len(declared) {
+		t.Errorf("a mutant that declares nothing: blamed for %v, want %v", row.Blamed, declared)
+	}
+}
+
+func sorted(ids []string) []string {
+	out := slices.Clone(ids)
+	slices.Sort(out)
+	return out
 }

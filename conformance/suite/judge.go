@@ -42,6 +42,8 @@ func answer(q Question, check Check, found bool, t *evidence.Transcript) evidenc
 	case t.Error != "":
 		ruling.Outcome, ruling.Detail = evidence.Error, t.Error
 		return ruling
+	case t.Gone:
+		return skipped(ruling, evidence.Skip{Reason: evidence.NotReached, Detail: "the subject stopped listening while its scenario ran beside others, and did not come back"})
 	case t.Partial:
 		return skipped(ruling, evidence.Skip{Reason: evidence.NotReached, Detail: "the run ended in the middle of its scenario"})
 	}
@@ -70,6 +72,8 @@ func answer(q Question, check Check, found bool, t *evidence.Transcript) evidenc
 		ruling.Outcome = evidence.Fail
 	case len(findings) > 0:
 		ruling.Outcome = evidence.Warn
+	case faulty(t, wire.FaultRefused):
+		return skipped(ruling, evidence.Skip{Reason: evidence.NotReached, Detail: "the subject stopped listening in the middle of its scenario"})
 	case throttled(t):
 		// Nothing wrong was seen, but not everything was: a pass would say too much.
 		return skipped(ruling, evidence.Skip{Reason: evidence.Throttled, Detail: "the subject answered 429, or 503 with Retry-After, twice to one of its deliveries; lower --rate or lift the limit for the run"})
@@ -137,7 +141,7 @@ func skipped(r evidence.Ruling, s evidence.Skip) evidence.Ruling {
 func judged(c Check, t *evidence.Transcript) (findings []evidence.Finding, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("judging %s: the suite itself failed (please report this): %v at %s", c.Requirement, p, place(debug.Stack()))
+			err = fmt.Errorf("judging %s: the suite itself failed (please report this): %s at %s", c.Requirement, said(p), place(debug.Stack()))
 		}
 	}()
 	return c.Judge(t), nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -24,6 +25,9 @@ type Config struct {
 	SideBySide int // scenarios at a time; 0: SideBySide
 	// Progress is told of each scenario's end, from one goroutine at a time. May be nil.
 	Progress func(Progress)
+	// Revive brings the subject back after it stopped listening. Nil: it cannot
+	// be. See revive.go.
+	Revive func(context.Context) error
 }
 
 // Progress is how far a recording has come.
@@ -44,8 +48,13 @@ func Record(ctx context.Context, cfg Config, scenarios []Scenario) []evidence.Tr
 	r := &recording{cfg: cfg, scenarios: scenarios, out: make([]*evidence.Transcript, len(scenarios))}
 	beside, slow, alone := phases(scenarios)
 	r.run(ctx, beside, cfg.SideBySide)
+	r.revisit(ctx, beside)
 	r.run(ctx, slow, max(len(slow), 1))
-	r.run(ctx, alone, 1)
+	r.revisit(ctx, slow)
+	for _, i := range alone {
+		r.run(ctx, []int{i}, 1)
+		r.revisit(ctx, []int{i})
+	}
 
 	var done []evidence.Transcript
 	for _, t := range r.out {
@@ -76,6 +85,7 @@ type recording struct {
 	mu        sync.Mutex
 	done      int
 	out       []*evidence.Transcript
+	died      []string // see Recorder.Died; written between phases only
 }
 
 // run records the scenarios at the given indexes, at most n at a time.
@@ -89,38 +99,49 @@ func (r *recording) run(ctx context.Context, indexes []int, n int) {
 			}
 		})
 	}
+	defer workers.Wait()
+	defer close(next)
 	for _, i := range indexes {
-		if ctx.Err() != nil {
-			break
+		if ctx.Err() != nil { // select chooses at random between two that are ready
+			return
 		}
-		next <- i
+		select {
+		case next <- i:
+		case <-ctx.Done():
+			return
+		}
 	}
-	close(next)
-	workers.Wait()
 }
 
 func (r *recording) one(ctx context.Context, i int) {
-	s := r.scenarios[i]
-	rec := newRecorder(s.Name)
-	began := time.Now()
-	err := guarded(ctx, s, rec)
-	t := rec.finish()
-	t.TookMS = time.Since(began).Milliseconds()
-	switch {
-	case err == nil:
-	case ctx.Err() != nil:
-		t.Partial = true
-	default:
-		t.Error = err.Error()
-	}
-
+	t := r.record(ctx, i)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.out[i] = t
 	r.done++
 	if r.cfg.Progress != nil {
-		r.cfg.Progress(Progress{s.Name, r.done, len(r.scenarios), t.Error != ""})
+		r.cfg.Progress(Progress{t.Scenario, r.done, len(r.scenarios), t.Error != ""})
 	}
+}
+
+// record runs one scenario.
+func (r *recording) record(ctx context.Context, i int) *evidence.Transcript {
+	s := r.scenarios[i]
+	rec := newRecorder(s.Name)
+	rec.died = r.died
+	began := time.Now()
+	err := guarded(ctx, s, rec)
+	t := rec.finish()
+	t.TookMS = time.Since(began).Milliseconds()
+	switch {
+	case ctx.Err() != nil:
+		// Also without an error: what its last delivery was cut short in may have
+		// gone unnoticed, and half the evidence must not pass for all of it.
+		t.Partial = true
+	case err != nil:
+		t.Error = err.Error()
+	}
+	return t
 }
 
 // guarded turns a panic of a scenario into an error of that scenario alone.
@@ -128,10 +149,22 @@ func (r *recording) one(ctx context.Context, i int) {
 func guarded(ctx context.Context, s Scenario, rec *Recorder) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("recording %s: the suite itself failed (please report this): %v at %s", s.Name, p, place(debug.Stack()))
+			err = fmt.Errorf("recording %s: the suite itself failed (please report this): %s at %s", s.Name, said(p), place(debug.Stack()))
 		}
 	}()
 	return s.Record(ctx, rec)
+}
+
+// said is a panic's value in words; of a value that is no text only the type,
+// as its contents may be addresses.
+func said(p any) string {
+	switch p := p.(type) {
+	case error:
+		return p.Error()
+	case string:
+		return p
+	}
+	return fmt.Sprintf("a %T", p)
 }
 
 // place picks the first line of a stack that lies in this module's scenarios or
@@ -139,7 +172,11 @@ func guarded(ctx context.Context, s Scenario, rec *Recorder) (err error) {
 func place(stack []byte) string {
 	for line := range strings.Lines(string(stack)) {
 		if strings.HasPrefix(line, "github.com/whconform/whconform/") && !strings.Contains(line, "suite.guarded") && !strings.Contains(line, "suite.judged") {
-			name, _, _ := strings.Cut(strings.TrimSpace(line), "(0x")
+			name := strings.TrimSpace(line)
+			// The arguments: memory addresses that say nothing and differ each time.
+			if i := strings.LastIndexByte(name, '('); i > 0 {
+				name = name[:i]
+			}
 			return name
 		}
 	}
@@ -153,7 +190,12 @@ type Recorder struct {
 	t    evidence.Transcript
 	seen map[string]bool
 	err  error
+	died []string
 }
+
+// Died lists the scenarios that have ended the subject before this one began,
+// or NotReproduced.
+func (r *Recorder) Died() []string { return slices.Clone(r.died) }
 
 func newRecorder(name string) *Recorder {
 	return &Recorder{t: evidence.Transcript{Scenario: name, Facts: map[string]string{}}, seen: map[string]bool{}}

@@ -40,6 +40,7 @@ const (
 	TwoSecrets          = "two-secrets"          // Config.Keys holds a previous secret as well
 	Ed25519             = "ed25519"              // Config.Keys holds a public key
 	SecondConfiguration = "second-configuration" // New is called again, with other keys
+	PublicName          = "public-name"          // its URL names a host beyond loopback
 	HTTPS               = "https"                // it is served over TLS, with TLS applied to the server's configuration
 	Insecure            = "insecure"             // deliveries do not verify its certificate
 	Slow                = "slow"                 // the rows that wait for tens of seconds are judged

@@ -86,8 +86,28 @@ func sizeMutants() []Mutant {
 			New:   refusing,
 		},
 		{
+			Name: "forgets-the-status", Doc: "When the body breaks off its handler returns without a status, which becomes 200.",
+			Fails: []string{"receiver.limits.lying-length", "receiver.limits.lying-length.incomplete"},
+			New: around(func(_ Config, next http.Handler) http.HandlerFunc {
+				return func(w http.ResponseWriter, req *http.Request) {
+					broken := false
+					body := readerFunc(func(b []byte) (int, error) {
+						n, err := req.Body.Read(b)
+						broken = broken || errors.Is(err, io.ErrUnexpectedEOF)
+						return n, err
+					})
+					next.ServeHTTP(&answer{ResponseWriter: w, change: func(status int) int {
+						if broken {
+							return http.StatusOK
+						}
+						return status
+					}}, withBody(req, body))
+				}
+			}),
+		},
+		{
 			Name: "takes-what-there-is", Doc: "It takes the end of the connection for the end of the body.",
-			Fails: []string{"receiver.limits.lying-length"},
+			Fails: []string{"receiver.limits.lying-length.incomplete"},
 			New: around(func(_ Config, next http.Handler) http.HandlerFunc {
 				return func(w http.ResponseWriter, req *http.Request) {
 					next.ServeHTTP(w, withBody(req, readerFunc(func(b []byte) (int, error) {

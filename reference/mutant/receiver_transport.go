@@ -25,6 +25,10 @@ func transportMutants() []Mutant {
 			TLS: func(c *tls.Config) { c.MinVersion = tls.VersionTLS10 },
 		},
 		{
+			Name: "is-public-without-tls", Doc: "Its public address is http.",
+			Fails: []string{https + ".public"}, Needs: []string{PublicName}, New: reference(),
+		},
+		{
 			Name: "has-an-expired-certificate", Doc: "Its certificate has expired.",
 			Fails: []string{https}, Needs: []string{HTTPS, Insecure}, New: reference(),
 			TLS: func(c *tls.Config) {

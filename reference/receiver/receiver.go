@@ -38,7 +38,7 @@ type Receiver struct {
 // ServeHTTP takes one delivery from the network to the store. The order of the
 // steps is the point of it: see the package comment.
 func (r *Receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	defer r.survive(w, req)
+	defer r.survive(w)
 	r.limitBody(w, r.bodyTimeout)
 
 	if r.handshake.unsigned(w, req) {
@@ -119,7 +119,7 @@ func (r *Receiver) refuse(w http.ResponseWriter, req *http.Request, now time.Tim
 		rule = refusal.Rule
 	}
 	w.WriteHeader(r.refusal)
-	r.log.Warn("refused a delivery", "rule", rule, "remote", req.RemoteAddr, "path", req.URL.Path)
+	r.log.Warn("refused a delivery", "rule", rule, "remote", req.RemoteAddr)
 }
 
 // answerBodyError answers a request whose body could not be read to its end.
@@ -195,12 +195,12 @@ func (r *Receiver) leave() { <-r.slots }
 // survive turns a panic into a 500 with a line in the log, and the connection
 // serves on. Left to net/http, it would close the connection without an answer,
 // and take other events on it along.
-func (r *Receiver) survive(w http.ResponseWriter, req *http.Request) {
+func (r *Receiver) survive(w http.ResponseWriter) {
 	p := recover()
 	if p == nil {
 		return
 	}
-	r.log.Error("panic while receiving", "panic", p, "path", req.URL.Path, "stack", string(debug.Stack()))
+	r.log.Error("panic while receiving", "panic", p, "stack", string(debug.Stack()))
 	w.WriteHeader(http.StatusInternalServerError)
 }
 

@@ -34,7 +34,7 @@ func ratio(b *testing.B, f func()) {
 	}
 	// Interleaved blocks, the fastest of each: what else runs on the machine
 	// slows some blocks of both, and the fastest ones are met by none of it.
-	const blocks, runs = 60, 300
+	const blocks, runs = 2000, 50
 	fastest := func(best time.Duration, run func()) time.Duration {
 		start := time.Now()
 		for range runs {

@@ -4,9 +4,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"hash/crc32"
+	"slices"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // atom is one kind of piece of the signed content.
@@ -62,28 +62,20 @@ func Atoms() []string {
 	return []string{"{id}", "{ts}", "{raw}", "{sha256(raw)}", "{crc32(raw)}", "{method}", "{url}", "{url_decoded}", "{form_sorted}"}
 }
 
-// message is what is about to be signed or verified.
-type message struct {
-	id   string
-	ts   string    // as it stands in the request; empty: time, written in the scheme's unit
-	time time.Time // only read without ts
-	body []byte
-}
-
 // appendPiece appends one piece that is not the body.
-func (s *scheme) appendPiece(dst []byte, p *piece, m *message) []byte {
+func (s *scheme) appendPiece(dst []byte, p *piece, in *Input) []byte {
 	switch p.atom {
 	case atomLiteral:
 		return append(dst, p.text...)
 	case atomID:
-		return append(dst, m.id...)
+		return append(dst, in.ID...)
 	case atomTimestamp:
-		return s.appendTimestamp(dst, m)
+		return s.appendTimestamp(dst, in)
 	case atomSHA256:
-		sum := sha256.Sum256(m.body)
+		sum := sha256.Sum256(in.Body)
 		return hex.AppendEncode(dst, sum[:])
 	case atomCRC32:
-		return strconv.AppendUint(dst, uint64(crc32.ChecksumIEEE(m.body)), 10)
+		return strconv.AppendUint(dst, uint64(crc32.ChecksumIEEE(in.Body)), 10)
 	}
 	return dst
 }
@@ -92,39 +84,42 @@ func (s *scheme) appendPiece(dst []byte, p *piece, m *message) []byte {
 // before it: one write to the hash costs less than two up to about there.
 const joinMax = 512
 
-// write feeds the content to the keyed hash and returns the MAC, which lives in
-// st until it is released.
-func (s *scheme) write(st *state, m *message) []byte {
-	st.buf = st.buf[:0]
+// mac feeds the content to the keyed hash and returns the MAC, which lives in
+// st until it is put back.
+func (s *scheme) mac(st *state, in *Input) []byte {
+	st.hash.begin()
+	buf := st.buf[:0]
 	for i := range s.pieces {
 		p := &s.pieces[i]
 		switch {
-		case p.atom == atomLiteral:
-			st.buf = append(st.buf, p.text...)
+		case p.atom == atomLiteral: // here, to save the call for a dot
+			buf = append(buf, p.text...)
+		case p.atom == atomID:
+			buf = append(buf, in.ID...)
 		case p.atom != atomRaw:
-			st.buf = s.appendPiece(st.buf, p, m)
-		case len(m.body) <= joinMax:
-			st.buf = append(st.buf, m.body...)
+			buf = s.appendPiece(buf, p, in)
+		case len(in.Body) <= joinMax:
+			buf = append(buf, in.Body...)
 		default:
-			st.hash.Write(st.buf)
-			st.buf = st.buf[:0]
-			st.hash.Write(m.body)
+			st.hash.write(buf)
+			buf = buf[:0]
+			st.hash.write(in.Body)
 		}
 	}
-	st.hash.Write(st.buf)
-	return st.hash.Sum(st.sum[:0])
+	st.buf = slices.Grow(buf, padMax)
+	return st.hash.end(st.sum[:0], st.buf)
 }
 
 // content is the signed content in one piece, for the algorithms that need it so.
-func (s *scheme) content(m *message) []byte {
-	out := make([]byte, 0, len(m.body)+len(m.id)+64)
+func (s *scheme) content(in *Input) []byte {
+	out := make([]byte, 0, len(in.Body)+len(in.ID)+64)
 	for i := range s.pieces {
 		p := &s.pieces[i]
 		if p.atom == atomRaw {
-			out = append(out, m.body...)
+			out = append(out, in.Body...)
 			continue
 		}
-		out = s.appendPiece(out, p, m)
+		out = s.appendPiece(out, p, in)
 	}
 	return out
 }

@@ -3,20 +3,32 @@ package signature
 import (
 	"encoding/base64"
 	"encoding/hex"
+	"slices"
 	"strings"
 )
 
 // appendEncoded appends sum in the spec's encoding.
 func appendEncoded(dst []byte, encoding string, sum []byte) []byte {
+	n := len(dst)
+	dst = slices.Grow(dst, encodedLen(encoding, len(sum)))
+	return dst[:n+encode(dst[n:cap(dst)], encoding, sum)]
+}
+
+// encode writes sum into dst, which has room for it, in the spec's encoding and
+// returns the length.
+func encode(dst []byte, encoding string, sum []byte) int {
+	n := encodedLen(encoding, len(sum))
 	switch encoding {
 	case encHex:
-		return hex.AppendEncode(dst, sum)
+		hex.Encode(dst, sum)
 	case encBase64:
-		return base64.StdEncoding.AppendEncode(dst, sum)
+		base64.StdEncoding.Encode(dst, sum)
 	case encBase64U:
-		return base64.URLEncoding.AppendEncode(dst, sum)
+		base64.URLEncoding.Encode(dst, sum)
+	default:
+		copy(dst, sum)
 	}
-	return append(dst, sum...)
+	return n
 }
 
 // encodedLen is the length of n bytes in an encoding.
@@ -30,47 +42,36 @@ func encodedLen(encoding string, n int) int {
 	return n
 }
 
-// tokenTextMax is the length of the longest token: Ed25519 in hex.
-const tokenTextMax = 2 * macMax
-
-// scratch is the memory that decoding needs. It is kept from token to token:
-// clearing it for each of a thousand would cost more than the decoding.
-type scratch struct {
-	text [tokenTextMax]byte
-	out  [tokenTextMax]byte // base64 may decode 128 characters to 96 bytes
-}
-
-// decode decodes text strictly: one spelling for each value. A signature with a
-// second spelling is another request with the same meaning, which defeats
-// whoever remembers signatures to spot replays. The result lives until the next
-// call. The text must not be longer than tokenTextMax.
-func (s *scratch) decode(encoding, text string) ([]byte, bool) {
-	src := s.text[:copy(s.text[:], text)]
-	if encoding == encHex {
-		return s.decodeHex(src)
-	}
-	// The decoders skip CR and LF, wherever they stand.
-	if strings.IndexByte(text, '\n') >= 0 || strings.IndexByte(text, '\r') >= 0 {
-		return nil, false
-	}
-	decoder := strictBase64
-	if encoding == encBase64U {
-		decoder = strictBase64URL
-	}
-	n, err := decoder.Decode(s.out[:], src)
-	return s.out[:n], err == nil
-}
-
-// decodeHex takes lower-case digits only: receivers that compare texts know no
-// others.
-func (s *scratch) decodeHex(src []byte) ([]byte, bool) {
-	for _, c := range src {
-		if c >= 'A' && c <= 'F' {
+// decodeStrict decodes text strictly: there is one spelling for each value. A
+// signature with a second spelling is another request with the same meaning,
+// which defeats whoever remembers signatures to spot replays.
+//
+// So two texts that decode are equal exactly when what they decode to is equal,
+// and the text of a MAC can be compared without decoding it.
+func decodeStrict(encoding, text string) ([]byte, bool) {
+	var out []byte
+	var err error
+	switch encoding {
+	case encHex:
+		// Lower-case digits only: receivers that compare texts know no others.
+		if strings.ContainsAny(text, "ABCDEF") {
 			return nil, false
 		}
+		out, err = hex.DecodeString(text)
+	case encBase64, encBase64U:
+		// The decoders skip CR and LF, wherever they stand.
+		if strings.ContainsAny(text, "\r\n") {
+			return nil, false
+		}
+		decoder := strictBase64
+		if encoding == encBase64U {
+			decoder = strictBase64URL
+		}
+		out, err = decoder.DecodeString(text)
+	default:
+		return []byte(text), true
 	}
-	n, err := hex.Decode(s.out[:], src)
-	return s.out[:n], err == nil
+	return out, err == nil
 }
 
 // Strict decoders refuse non-zero trailing bits.
@@ -78,20 +79,3 @@ var (
 	strictBase64    = base64.StdEncoding.Strict()
 	strictBase64URL = base64.URLEncoding.Strict()
 )
-
-// wellFormed tells whether a text of any length decodes, at a price that does
-// not matter: it is asked for once, to say why a request was refused.
-func wellFormed(encoding, text string) bool {
-	switch encoding {
-	case encHex:
-		_, err := hex.DecodeString(text)
-		return err == nil && !strings.ContainsAny(text, "ABCDEF")
-	case encBase64:
-		_, err := strictBase64.DecodeString(text)
-		return err == nil && !strings.ContainsAny(text, "\r\n")
-	case encBase64U:
-		_, err := strictBase64URL.DecodeString(text)
-		return err == nil && !strings.ContainsAny(text, "\r\n")
-	}
-	return true
-}

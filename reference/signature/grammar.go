@@ -150,3 +150,9 @@ func (g *grammar) timestamp(value string) (string, *Refusal) {
 	}
 	return found, nil
 }
+
+// isTimestamp tells whether an element is the timestamp, which looks like a
+// token of a version of its own.
+func (g *grammar) isTimestamp(elem string) bool {
+	return g.hasTS && strings.HasPrefix(elem, g.ts)
+}

@@ -2,6 +2,8 @@ package signature
 
 import (
 	"crypto/ed25519"
+	"crypto/sha1"
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -56,6 +58,8 @@ func RawKey(label string, raw []byte) Key {
 
 func newKey(label string, kind Kind, raw []byte, text string) Key {
 	m := &material{kind: kind, raw: raw, text: text}
+	m.sha256s.init(sha256.New, raw)
+	m.sha1s.init(sha1.New, raw)
 	return Key{Label: label, m: &sealed{func() *material { return m }}}
 }
 

@@ -1,74 +1,88 @@
 package signature
 
 import (
-	"crypto/hmac"
-	"crypto/sha1"
 	"crypto/sha256"
+	"crypto/subtle"
 	"hash"
 	"sync"
+	"sync/atomic"
 )
 
-// macMax is the size of the largest signature: Ed25519's, in bytes.
-const macMax = 64
+const (
+	// macMax is the size of the largest MAC, HMAC-SHA256's, in bytes.
+	macMax = sha256.Size
+
+	// macTextMax is the length of the longest MAC as text: hex.
+	macTextMax = 2 * macMax
+)
 
 // state is a keyed hash and the memory one signature needs. Reusing it is what
 // makes signing as cheap as the hash itself: a fresh HMAC hashes two more
-// blocks and allocates.
+// blocks and allocates. The arrays live here because what goes through an
+// interface escapes from the stack.
 type state struct {
-	hash hash.Hash
-	buf  []byte       // content before the body, and a short body with it
-	sum  [macMax]byte // lives here because what goes through hash.Hash escapes
-	scratch
+	hash keyedHash
+	buf  []byte // content before the body, and a short body with it
+	sum  [macMax]byte
+	text [macTextMax]byte // sum, encoded
+	got  [macTextMax]byte // a token's text, for comparing it with text
+}
+
+// equal compares a token's text with the text of the MAC, in a time that says
+// nothing about where they differ.
+func (st *state) equal(got string, want []byte) bool {
+	if len(got) != len(want) {
+		return false
+	}
+	n := copy(st.got[:], got)
+	return subtle.ConstantTimeCompare(st.got[:n], want) == 1
 }
 
 // statePool keeps the states of one key and one hash.
-type statePool struct{ pool sync.Pool }
-
-func (p *statePool) get(newHash func() hash.Hash, key []byte) *state {
-	if s, ok := p.pool.Get().(*state); ok {
-		s.hash.Reset()
-		return s
-	}
-	return &state{hash: hmac.New(newHash, key), buf: make([]byte, 0, 1024)}
+//
+// The one that was given back last waits in a slot, which costs half of what
+// the pool does. Two goroutines seldom meet there: an HTTP request, of many
+// times the cost, lies between two signatures. Those that do use the pool.
+type statePool struct {
+	slot atomic.Pointer[state]
+	pool sync.Pool
 }
 
-// scratchMax bounds what a pooled state keeps of an unusually long id.
-const scratchMax = 4 << 10
+func (p *statePool) init(newHash func() hash.Hash, key []byte) {
+	p.pool.New = func() any {
+		return &state{hash: newKeyedHash(newHash, key), buf: make([]byte, 0, bufSize)}
+	}
+}
+
+const (
+	// bufSize has room for a joined body (joinMax) behind a usual id and
+	// timestamp.
+	bufSize = 1 << 10
+
+	// bufMax bounds what a pooled state keeps of an unusually long id.
+	bufMax = 4 << 10
+)
+
+func (p *statePool) get() *state {
+	if s := p.slot.Swap(nil); s != nil {
+		return s
+	}
+	return p.pool.Get().(*state)
+}
 
 func (p *statePool) put(s *state) {
-	if cap(s.buf) <= scratchMax {
+	if cap(s.buf) <= bufMax && !p.slot.CompareAndSwap(nil, s) {
 		p.pool.Put(s)
 	}
 }
 
-// hmacState takes a ready state for k; the caller gives it back with release.
-func (k Key) hmacState(mac string) *state {
+// states are the ready states of k for an HMAC.
+func (k *Key) states(mac string) *statePool {
 	m := k.m.open()
 	if mac == HMACSHA1 {
-		return m.sha1s.get(sha1.New, m.raw)
+		return &m.sha1s
 	}
-	return m.sha256s.get(sha256.New, m.raw)
-}
-
-func (k Key) release(mac string, s *state) {
-	if mac == HMACSHA1 {
-		k.m.open().sha1s.put(s)
-		return
-	}
-	k.m.open().sha256s.put(s)
-}
-
-// macSize is how many bytes a signature has, 0 where it varies.
-func macSize(mac string) int {
-	switch mac {
-	case HMACSHA256:
-		return sha256.Size
-	case HMACSHA1:
-		return sha1.Size
-	case Ed25519:
-		return macMax
-	}
-	return 0
+	return &m.sha256s
 }
 
 // isHMAC tells whether mac is a keyed hash.

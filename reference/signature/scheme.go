@@ -14,10 +14,16 @@ type scheme struct {
 	spec     Spec
 	pieces   []piece
 	grammar  grammar
-	versions []Version // never empty
-	secret   *Version  // of versions, by which shared secrets sign; nil: none
-	ed25519  *Version  // of versions, by which Ed25519 keys sign; nil: none
+	secret   *version // by which shared secrets sign; nil: none
+	ed25519  *version // by which Ed25519 keys sign; nil: none
 	signsID  bool
+	headerTS bool // the timestamp stands in a header of its own
+}
+
+// version is a Version with what its tokens begin with: "v1,".
+type version struct {
+	Version
+	prefix string
 }
 
 // UnsupportedError tells that a scheme is described, so that its profile can be
@@ -53,21 +59,25 @@ func New(s Spec) (Scheme, error) {
 	if err != nil {
 		return nil, fmt.Errorf("signature scheme %q: signature.grammar %w", s.Name, err)
 	}
-	made := &scheme{spec: s.clone(), grammar: g, versions: slices.Clone(s.Versions)}
+	made := &scheme{spec: s.clone(), grammar: g, headerTS: s.Timestamp.In == inHeader}
 	for _, text := range s.Content {
 		p, _ := parsePiece(text)
 		made.pieces = append(made.pieces, p)
 		made.signsID = made.signsID || p.atom == atomID
 	}
-	if len(made.versions) == 0 {
-		made.versions = []Version{{g.label, s.MAC}}
+	versions := s.Versions
+	if len(versions) == 0 {
+		versions = []Version{{g.label, s.MAC}}
 	}
-	for i := range made.versions {
-		v := &made.versions[i]
+	for _, v := range versions {
+		ready := &version{Version: v}
+		if g.sep != "" {
+			ready.prefix = v.Label + g.sep
+		}
 		if v.MAC == Ed25519 {
-			made.ed25519 = v
+			made.ed25519 = ready
 		} else {
-			made.secret = v
+			made.secret = ready
 		}
 	}
 	return made, nil
@@ -76,10 +86,10 @@ func New(s Spec) (Scheme, error) {
 // Spec is a copy of what the scheme was made from.
 func (s *scheme) Spec() Spec { return s.spec.clone() }
 
-// versionFor is the version by which key signs or verifies, nil where the
-// scheme has none. HMAC keys and tokens are both plain shared secrets.
-func (s *scheme) versionFor(key Key) *Version {
-	switch key.Kind() {
+// versionFor is the version by which keys of a kind sign or verify, nil where
+// the scheme has none. HMAC keys and tokens are both plain shared secrets.
+func (s *scheme) versionFor(kind Kind) *version {
+	switch kind {
 	case HMAC, SharedToken:
 		return s.secret
 	case Ed25519Private, Ed25519Public:
@@ -89,16 +99,13 @@ func (s *scheme) versionFor(key Key) *Version {
 }
 
 // signer is the version by which key signs, or an error that says why not.
-func (s *scheme) signer(key Key) (*Version, error) {
-	v := s.versionFor(key)
-	if v == nil || key.Kind() == Ed25519Public {
+func (s *scheme) signer(key Key) (*version, error) {
+	kind := key.Kind()
+	v := s.versionFor(kind)
+	if v == nil || kind == Ed25519Public {
 		return nil, fmt.Errorf("signing by scheme %q: %v cannot sign", s.spec.Name, key)
 	}
 	return v, nil
-}
-
-func (in *Input) message() message {
-	return message{id: in.ID, ts: in.Timestamp, time: in.Time, body: in.Body}
 }
 
 // MAC is the signature over in as raw bytes.
@@ -107,16 +114,16 @@ func (s *scheme) MAC(in Input, key Key) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := in.message()
 	switch v.MAC {
 	case PlainToken:
 		return slices.Clone(key.m.open().raw), nil
 	case Ed25519:
-		return ed25519.Sign(key.m.open().raw, s.content(&m)), nil
+		return ed25519.Sign(key.m.open().raw, s.content(&in)), nil
 	}
-	st := key.hmacState(v.MAC)
-	defer key.release(v.MAC, st)
-	return slices.Clone(s.write(st, &m)), nil
+	states := key.states(v.MAC)
+	st := states.get()
+	defer states.put(st)
+	return slices.Clone(s.mac(st, &in)), nil
 }
 
 // Token makes one signature over in.
@@ -142,20 +149,19 @@ func (s *scheme) AppendToken(dst []byte, in Input, key Key) ([]byte, error) {
 		t, err := s.Token(in, key)
 		return s.grammar.appendToken(dst, t), err
 	}
-	m := in.message()
-	st := key.hmacState(v.MAC)
-	dst = s.grammar.appendToken(dst, Token{Version: v.Label})
-	dst = appendEncoded(dst, s.spec.Encoding, s.write(st, &m))
-	key.release(v.MAC, st)
+	states := key.states(v.MAC)
+	st := states.get()
+	dst = append(dst, v.prefix...)
+	dst = appendEncoded(dst, s.spec.Encoding, s.mac(st, &in))
+	states.put(st)
 	return dst, nil
 }
 
 // Headers writes the headers for in with the tokens given.
 func (s *scheme) Headers(in Input, tokens ...Token) []wire.Header {
-	m := in.message()
 	ts := ""
 	if s.spec.Timestamp.In != inNone {
-		ts = string(s.appendTimestamp(nil, &m))
+		ts = string(s.appendTimestamp(nil, &in))
 	}
 	out := make([]wire.Header, 0, 3)
 	if s.spec.ID.In == inHeader {

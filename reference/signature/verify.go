@@ -30,32 +30,69 @@ type found struct {
 	count int
 }
 
+func (f *found) add(value string) {
+	if f.count++; f.count == 1 {
+		f.value = value
+	}
+}
+
 func lookup(headers []wire.Header, name string) (f found) {
 	for i := range headers {
-		h := &headers[i]
-		if h.Name == name || len(h.Name) == len(name) && strings.EqualFold(h.Name, name) {
-			if f.count++; f.count == 1 {
-				f.value = h.Value
-			}
+		if isNamed(headers[i].Name, name) {
+			f.add(headers[i].Value)
 		}
 	}
 	return f
 }
 
+// isNamed tells whether the header called got is the one called want, whatever
+// the case.
+func isNamed(got, want string) bool {
+	return alike(got, want) && (got == want || strings.EqualFold(got, want))
+}
+
+// alike rules out most names that differ, webhook-timestamp from
+// webhook-signature among them, by length and last byte, and is small enough to
+// be inlined. The name that is looked for is not empty.
+func alike(got, want string) bool {
+	const fold = 'a' - 'A' // other bytes than letters may meet by it too
+	return len(got) == len(want) && got[len(got)-1]|fold == want[len(want)-1]|fold
+}
+
+// carried are the headers of a request that a scheme reads.
+type carried struct{ id, ts, sig found }
+
+// collect finds them in one pass.
+func (s *scheme) collect(headers []wire.Header, c *carried) {
+	for i := range headers {
+		h := &headers[i]
+		if s.signsID && alike(h.Name, s.spec.ID.Name) && isNamed(h.Name, s.spec.ID.Name) {
+			c.id.add(h.Value)
+		}
+		if s.headerTS && alike(h.Name, s.spec.Timestamp.Name) && isNamed(h.Name, s.spec.Timestamp.Name) {
+			c.ts.add(h.Value)
+		}
+		if alike(h.Name, s.spec.Signature.Name) && isNamed(h.Name, s.spec.Signature.Name) {
+			c.sig.add(h.Value)
+		}
+	}
+}
+
 // Verify returns the key that signed r.
 func (s *scheme) Verify(r *wire.Request, now time.Time, keys ...Key) (Key, error) {
-	m, signatures, refusal := s.read(r)
+	var in Input
+	signatures, refusal := s.read(r, &in)
 	if refusal != nil {
 		return Key{}, refusal
 	}
-	if t := s.spec.Timestamp.In; t == inHeader || t == inSignature {
-		if refusal := s.checkTimestamp(m.ts, now); refusal != nil {
+	if s.headerTS || s.grammar.hasTS {
+		if refusal := s.checkTimestamp(in.Timestamp, now); refusal != nil {
 			return Key{}, refusal
 		}
 	}
-	key, refusal := s.match(&m, signatures, keys)
-	if refusal != nil {
-		return Key{}, refusal
+	i := s.match(&in, signatures, keys)
+	if i < 0 {
+		return Key{}, s.unmatched(signatures, keys)
 	}
 	if s.spec.Timestamp.In == inBody {
 		text, refusal := s.bodyTimestamp(r.Body)
@@ -66,42 +103,38 @@ func (s *scheme) Verify(r *wire.Request, now time.Time, keys ...Key) (Key, error
 			return Key{}, refusal
 		}
 	}
-	return key, nil
+	return keys[i], nil
 }
 
-// read collects what r says, without believing it.
-func (s *scheme) read(r *wire.Request) (m message, signatures string, refusal *Refusal) {
+// read puts into in what r says, without believing it, and returns the value of
+// the signature header.
+func (s *scheme) read(r *wire.Request, in *Input) (signatures string, refusal *Refusal) {
 	if r.Size > int64(len(r.Body)) {
-		return m, "", refuse(RuleIncompleteBody, "%d of %d bytes are at hand", len(r.Body), r.Size)
+		return "", refuse(RuleIncompleteBody, "%d of %d bytes are at hand", len(r.Body), r.Size)
 	}
-	var id, ts found
-	if s.signsID {
-		id = lookup(r.Headers, s.spec.ID.Name)
-	}
-	if s.spec.Timestamp.In == inHeader {
-		ts = lookup(r.Headers, s.spec.Timestamp.Name)
-	}
-	sig := lookup(r.Headers, s.spec.Signature.Name)
-	if refusal := s.checkPresence(id, ts, sig); refusal != nil {
-		return m, "", refusal
+	var c carried
+	s.collect(r.Headers, &c)
+	if refusal := s.checkPresence(&c); refusal != nil {
+		return "", refusal
 	}
 	if s.signsID {
-		if refusal := checkID(id.value); refusal != nil {
-			return m, "", refusal
+		if refusal := checkID(c.id.value); refusal != nil {
+			return "", refusal
 		}
 	}
 	if s.grammar.hasTS {
-		if ts.value, refusal = s.grammar.timestamp(sig.value); refusal != nil {
-			return m, "", refusal
+		if c.ts.value, refusal = s.grammar.timestamp(c.sig.value); refusal != nil {
+			return "", refusal
 		}
 	}
-	return message{id: id.value, ts: ts.value, body: r.Body}, sig.value, nil
+	in.ID, in.Timestamp, in.Body = c.id.value, c.ts.value, r.Body
+	return c.sig.value, nil
 }
 
 // checkPresence wants each header the scheme needs exactly once, with a value.
-func (s *scheme) checkPresence(id, ts, sig found) *Refusal {
-	if (id.value != "" || !s.signsID) && (ts.value != "" || s.spec.Timestamp.In != inHeader) && sig.value != "" &&
-		id.count <= 1 && ts.count <= 1 && sig.count == 1 {
+func (s *scheme) checkPresence(c *carried) *Refusal {
+	if (c.id.value != "" || !s.signsID) && (c.ts.value != "" || !s.headerTS) && c.sig.value != "" &&
+		c.id.count <= 1 && c.ts.count <= 1 && c.sig.count == 1 {
 		return nil // the usual case, without the table
 	}
 	type want struct {
@@ -110,9 +143,9 @@ func (s *scheme) checkPresence(id, ts, sig found) *Refusal {
 		name, rule string
 	}
 	wants := [...]want{
-		{id, s.signsID, s.spec.ID.Name, RuleMissingID},
-		{ts, s.spec.Timestamp.In == inHeader, s.spec.Timestamp.Name, RuleMissingTimestamp},
-		{sig, true, s.spec.Signature.Name, RuleMissingSignature},
+		{c.id, s.signsID, s.spec.ID.Name, RuleMissingID},
+		{c.ts, s.headerTS, s.spec.Timestamp.Name, RuleMissingTimestamp},
+		{c.sig, true, s.spec.Signature.Name, RuleMissingSignature},
 	}
 	for i := range wants {
 		if wants[i].count > 1 {
@@ -137,6 +170,9 @@ func checkID(id string) *Refusal {
 		return refuse(RuleMalformedID, "%d bytes, at most %d are accepted", len(id), MaxID)
 	}
 	for i := 0; i < len(id); i++ {
+		if c := id[i] - ' '; c < 0x7f-' ' { // one comparison for what ids are made of
+			continue
+		}
 		if id[i] < ' ' || id[i] == 0x7f {
 			return refuse(RuleMalformedID, "a control character in %s", quote(id))
 		}
@@ -144,125 +180,65 @@ func checkID(id string) *Refusal {
 	return nil
 }
 
-// tally is what was seen among the tokens while none matched.
-type tally struct {
-	checked bool // a well-formed token of a version some key can check
-	foreign bool // a token of another version
-}
-
-// match looks for a token that is the signature of m by one of the keys. Each
-// key computes its MAC once, however many tokens there are.
-func (s *scheme) match(m *message, signatures string, keys []Key) (Key, *Refusal) {
-	var seen tally
-	usable := false
-	for _, key := range keys {
-		v := s.versionFor(key)
+// match looks for a token that is the signature of in by one of the keys, and
+// returns the key's index, -1 where none matches. Each key computes its MAC
+// once, however many tokens there are.
+func (s *scheme) match(in *Input, signatures string, keys []Key) int {
+	for i := range keys {
+		key := &keys[i]
+		v := s.versionFor(key.Kind())
 		if v == nil {
 			continue
 		}
-		usable = true
 		var matched bool
-		switch v.MAC {
-		case Ed25519:
-			matched = s.matchEd25519(m, signatures, v, key, &seen)
-		case PlainToken:
-			matched = s.matchToken(signatures, key, &seen)
+		switch {
+		case isHMAC(v.MAC):
+			matched = s.matchHMAC(in, signatures, v, key)
+		case v.MAC == Ed25519:
+			matched = s.matchEd25519(in, signatures, v, key)
 		default:
-			matched = s.matchHMAC(m, signatures, v, key, &seen)
+			matched = s.matchToken(signatures, v, key)
 		}
 		if matched {
-			return key, nil
+			return i
 		}
 	}
-	if !usable {
-		s.survey(signatures, &seen)
-	}
-	return Key{}, s.unmatched(signatures, seen)
+	return -1
 }
 
-// unmatched says why nothing matched.
-func (s *scheme) unmatched(signatures string, seen tally) *Refusal {
-	switch {
-	case seen.checked:
-		return refuse(RuleNoMatch, "no token in %s is the signature of this request", s.spec.Signature.Name)
-	case seen.foreign:
-		return refuse(RuleUnknownVersion, "no token of a version that the keys can check in %s", quote(signatures))
-	}
-	return refuse(RuleMalformedSignature, "no %s in %s", s.spec.Signature.Grammar, quote(signatures))
-}
-
-// survey takes stock of the tokens where no key can check any version.
-func (s *scheme) survey(signatures string, seen *tally) {
-	for more, n := true, 0; more && n < MaxTokens; n++ {
+// matchHMAC compares the MAC by key with each token of version v, as text: one
+// MAC is encoded where each token would have to be decoded, and no other text
+// than its own stands for it (decodeStrict).
+func (s *scheme) matchHMAC(in *Input, signatures string, v *version, key *Key) bool {
+	states := key.states(v.MAC)
+	st := states.get()
+	want := st.text[:encode(st.text[:], s.spec.Encoding, s.mac(st, in))]
+	matched := false
+	for more, n := true, 0; more && n < MaxTokens && !matched; n++ {
 		var elem string
 		elem, signatures, more = s.grammar.next(signatures)
-		if _, ok := s.grammar.token(elem); ok && !s.grammar.isTimestamp(elem) {
-			seen.foreign = true
-		}
+		text, ok := strings.CutPrefix(elem, v.prefix)
+		matched = ok && st.equal(text, want)
 	}
-}
-
-// matchHMAC compares the MAC by key with each token of version v.
-func (s *scheme) matchHMAC(m *message, signatures string, v *Version, key Key, seen *tally) bool {
-	st := key.hmacState(v.MAC)
-	defer key.release(v.MAC, st)
-	want := s.write(st, m)
-	for more, n := true, 0; more && n < MaxTokens; n++ {
-		var elem string
-		elem, signatures, more = s.grammar.next(signatures)
-		got, ok := s.decode(&st.scratch, elem, v, seen)
-		if ok && hmac.Equal(got, want) {
-			return true
-		}
-	}
-	return false
-}
-
-// decode decodes the text of a token of version v, and keeps the tally. ok is
-// true for what has the size of a signature. The result lives until the next
-// call.
-func (s *scheme) decode(mem *scratch, elem string, v *Version, seen *tally) (sig []byte, ok bool) {
-	t, ok := s.grammar.token(elem)
-	if !ok {
-		return nil, false
-	}
-	if t.Version != v.Label {
-		if !s.grammar.isTimestamp(elem) {
-			seen.foreign = true
-		}
-		return nil, false
-	}
-	size := macSize(v.MAC)
-	if len(t.Text) != encodedLen(s.spec.Encoding, size) {
-		if !seen.checked {
-			seen.checked = wellFormed(s.spec.Encoding, t.Text)
-		}
-		return nil, false
-	}
-	sig, ok = mem.decode(s.spec.Encoding, t.Text)
-	if ok {
-		seen.checked = true
-	}
-	return sig, ok && len(sig) == size
-}
-
-// isTimestamp tells whether an element is the timestamp, which looks like a
-// token of a version of its own.
-func (g *grammar) isTimestamp(elem string) bool {
-	return g.hasTS && strings.HasPrefix(elem, g.ts)
+	states.put(st)
+	return matched
 }
 
 // matchEd25519 checks the tokens of version v with key's public half.
-func (s *scheme) matchEd25519(m *message, signatures string, v *Version, key Key, seen *tally) bool {
+func (s *scheme) matchEd25519(in *Input, signatures string, v *version, key *Key) bool {
 	public := ed25519.PublicKey(key.Public())
-	content := s.content(m)
-	var mem scratch
+	content := s.content(in)
+	size := encodedLen(s.spec.Encoding, ed25519.SignatureSize)
 	checks := 0
 	for more, n := true, 0; more && n < MaxTokens && checks < MaxEd25519Tokens; n++ {
 		var elem string
 		elem, signatures, more = s.grammar.next(signatures)
-		got, ok := s.decode(&mem, elem, v, seen)
-		if !ok {
+		text, ok := strings.CutPrefix(elem, v.prefix)
+		if !ok || len(text) != size {
+			continue
+		}
+		got, ok := decodeStrict(s.spec.Encoding, text)
+		if !ok || len(got) != ed25519.SignatureSize {
 			continue
 		}
 		checks++
@@ -275,15 +251,8 @@ func (s *scheme) matchEd25519(m *message, signatures string, v *Version, key Key
 
 // matchToken compares the header's value with a token that is itself the
 // secret.
-func (s *scheme) matchToken(value string, key Key, seen *tally) bool {
-	t, ok := s.grammar.token(value)
-	if !ok {
-		return false
-	}
-	if t.Version != s.grammar.label {
-		seen.foreign = true
-		return false
-	}
-	seen.checked = true
-	return len(key.m.open().raw) > 0 && hmac.Equal([]byte(t.Text), key.m.open().raw)
+func (s *scheme) matchToken(value string, v *version, key *Key) bool {
+	text, ok := strings.CutPrefix(value, v.prefix)
+	secret := key.m.open().raw
+	return ok && len(secret) > 0 && hmac.Equal([]byte(text), secret)
 }

@@ -1,0 +1,59 @@
+package suite
+
+import (
+	"context"
+	"slices"
+
+	"github.com/whconform/whconform/conformance/evidence"
+	"github.com/whconform/whconform/reference/wire"
+)
+
+// A delivery can end the subject. Beside it other scenarios are under way, whose
+// deliveries then fail through no fault of their own. So when anything was
+// refused a connection, the subject is brought back and every scenario that
+// lost one is recorded again, by itself: what happens then is its own doing.
+
+// NotReproduced stands in Recorder.Died for an end that no scenario caused again
+// when it was recorded by itself.
+const NotReproduced = "a delivery of the run that did not end it again when it was sent by itself"
+
+// revisit records again, one at a time, what a death of the subject disturbed.
+func (r *recording) revisit(ctx context.Context, indexes []int) {
+	if !slices.ContainsFunc(indexes, func(i int) bool { return faulty(r.out[i], wire.FaultRefused) }) {
+		return
+	}
+	found := false
+	for _, i := range indexes {
+		if ctx.Err() != nil {
+			return
+		}
+		if !faulty(r.out[i], wire.FaultRefused, wire.FaultReset, wire.FaultClosed) {
+			continue
+		}
+		if !r.revive(ctx) {
+			if r.out[i] != nil {
+				r.out[i].Gone = true
+			}
+			continue
+		}
+		r.out[i] = r.record(ctx, i)
+		if faulty(r.out[i], wire.FaultRefused) {
+			r.died = append(r.died, r.scenarios[i].Name)
+			found = true
+		}
+	}
+	if !found {
+		r.died = append(r.died, NotReproduced)
+	}
+	r.revive(ctx)
+}
+
+// revive brings the subject back, as far as that can be done.
+func (r *recording) revive(ctx context.Context) bool {
+	return r.cfg.Revive != nil && r.cfg.Revive(ctx) == nil
+}
+
+// faulty tells whether an exchange of the transcript ended with one of faults.
+func faulty(t *evidence.Transcript, faults ...string) bool {
+	return t != nil && slices.ContainsFunc(t.Exchanges, func(x wire.Exchange) bool { return slices.Contains(faults, x.Fault) })
+}
