@@ -244,6 +244,9 @@ func (c Config) skip(row catalogue.Requirement, level string, chosen selected, e
 	if level == profile.NotApplicableLevel {
 		return &evidence.Skip{Reason: evidence.NotApplicable, Detail: "the profile " + c.Profile.Name + " has no such thing"}
 	}
+	if !c.hasCheck(row.ID) {
+		return &evidence.Skip{Reason: evidence.NoCheck, Detail: "this version has no check for it yet"}
+	}
 	for _, need := range row.Needs {
 		if !env.Offers(need) {
 			return &evidence.Skip{Reason: evidence.NotDeclared, Detail: "needs " + need + ": " + catalogue.NeedText(need)}
@@ -256,4 +259,8 @@ func (c Config) skip(row catalogue.Requirement, level string, chosen selected, e
 		return &evidence.Skip{Reason: evidence.NotSelected, Detail: "only on request: add --run " + row.ID}
 	}
 	return nil
+}
+
+func (Config) hasCheck(id string) bool {
+	return slices.ContainsFunc(receiver.Checks(), func(c suite.Check) bool { return c.Requirement == id })
 }

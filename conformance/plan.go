@@ -71,6 +71,7 @@ func (p *Plan) Record(ctx context.Context) error {
 		// A run that is out of time leaves rows not reached; only the caller
 		// interrupts it.
 		p.interrupted = caller.Err() != nil
+		p.redact()
 	}()
 
 	p.preflight = receiver.RunPreflight(ctx, p.env)
@@ -79,6 +80,7 @@ func (p *Plan) Record(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
+		p.redact() // the error quotes the diagnosis
 		return &UnreachableError{*p.preflight.Diagnosis}
 	}
 	if !p.preflight.Accepted {

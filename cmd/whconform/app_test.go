@@ -13,7 +13,8 @@ import (
 	"github.com/whconform/whconform/conformance/suite"
 )
 
-// call runs the program in this process.
+// call runs the program in this process. Not for runs of the suite: Ginkgo
+// ends a process that was started with -test.count.
 func call(t *testing.T, env map[string]string, args ...string) (code int, out, errText string) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -77,14 +78,14 @@ func TestAReportTakesTheNamedFilesPlaceOnlyWhenItIsWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	// An error after the file was opened: the old report is still there.
-	code, _, text := call(t, nil, "receiver", "http://127.0.0.1:1/", "--secret", newSecret(), "--report", "json="+file, "--report", "xml="+file)
+	code, text := execute(t, "receiver", "http://127.0.0.1:1/", "--secret", newSecret(), "--report", "json="+file, "--report", "xml="+file)
 	if code != report.ExitUsage {
 		t.Errorf("exit code %d: %s", code, text)
 	}
 	if got, err := os.ReadFile(file); err != nil || string(got) != "the last run's" {
 		t.Errorf("%q, %v", got, err)
 	}
-	code, _, _ = call(t, nil, "receiver", "http://127.0.0.1:1/", "--secret", newSecret(), "--report", "json="+file)
+	code, _ = execute(t, "receiver", "http://127.0.0.1:1/", "--secret", newSecret(), "--report", "json="+file)
 	if code != report.ExitError {
 		t.Errorf("exit code %d, want %d", code, report.ExitError)
 	}
@@ -106,7 +107,7 @@ func TestAFullDiskIsAnError(t *testing.T) {
 	if _, err := os.Stat("/dev/full"); err != nil {
 		t.Skip("this system has no /dev/full")
 	}
-	code, _, text := call(t, nil, "receiver", "http://127.0.0.1:1/", "--secret", newSecret(), "--report", "json=/dev/full")
+	code, text := execute(t, "receiver", "http://127.0.0.1:1/", "--secret", newSecret(), "--report", "json=/dev/full")
 	if code != report.ExitError || !strings.Contains(text, "whconform: writing the report: ") || !strings.Contains(text, "no space left") {
 		t.Errorf("exit code %d: %s", code, text)
 	}

@@ -35,6 +35,18 @@ func command(t *testing.T, env []string, args ...string) *exec.Cmd {
 	return c
 }
 
+// execute runs the program to its end and returns its exit code and stderr.
+func execute(t *testing.T, args ...string) (code int, text string) {
+	t.Helper()
+	c := command(t, nil, args...)
+	var stderr strings.Builder
+	c.Stderr = &stderr
+	if err := c.Run(); c.ProcessState == nil {
+		t.Fatal(err)
+	}
+	return c.ProcessState.ExitCode(), stderr.String()
+}
+
 func TestTheReferenceReceiverRunsUntilItIsInterrupted(t *testing.T) {
 	for _, signal := range []os.Signal{syscall.SIGINT, syscall.SIGTERM} {
 		secret := newSecret()

@@ -31,6 +31,11 @@ import (
 // itself, which is this test's binary under another name.
 
 func TestMain(m *testing.M) {
+	// Under the race detector a process sleeps for a second before it ends, to
+	// let others report. Hundreds of processes are started here.
+	if err := os.Setenv("GORACE", "atexit_sleep_ms=10"); err != nil {
+		log.Fatal(err)
+	}
 	testscript.Main(m, map[string]func(){"whconform": main})
 }
 
@@ -42,6 +47,7 @@ func TestScripts(t *testing.T) {
 		UpdateScripts:       updateScripts,
 		RequireExplicitExec: true,
 		Setup: func(e *testscript.Env) error {
+			e.Setenv("GORACE", "atexit_sleep_ms=10")
 			e.Setenv("SECRET", newSecret())
 			e.Setenv("OLD_SECRET", newSecret())
 			// Nobody can listen there without being root.

@@ -14,18 +14,19 @@ import (
 // listen again: a supervisor restarts a process within a second or two.
 const reviveTimeout = 5 * time.Second
 
-// Revive returns nil when the receiver listens. One that does not is started
-// again if the suite started it, and waited for otherwise.
+// Revive returns nil when the receiver listens after something ended it. One
+// that the suite started is started again in any case: a process that is about
+// to end may listen for some milliseconds more. Others are waited for.
 func Revive(ctx context.Context, r Receiver) error {
+	if r.Has(Managed) {
+		return r.Restart(ctx, true)
+	}
 	address, err := dialAddress(r.Target(0))
 	if err != nil {
 		return err
 	}
 	if listens(ctx, address) {
 		return nil
-	}
-	if r.Has(Managed) {
-		return r.Restart(ctx, true)
 	}
 	bound := time.NewTimer(reviveTimeout)
 	defer bound.Stop()

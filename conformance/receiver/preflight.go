@@ -334,6 +334,7 @@ func (s *session) signedOver(atoms []string) (fp.Alteration, bool) {
 		return fp.Alteration{}, false
 	}
 	spec.Content = atoms
+	spec.ID.Signed = slices.Contains(atoms, "{id}") // a scheme that contradicts itself is refused
 	other, err := signature.New(spec)
 	if err != nil {
 		return fp.Alteration{}, false

@@ -88,8 +88,16 @@ func signatureRules() []rule {
 		// Signed with something that is not the secret.
 		{
 			id: "receiver.signature.rejects-wrong-secret",
-			probes: func(s *session) []probe {
-				return []probe{one("signed with another secret", fp.WithKeys(s.Keys.Wrong))}
+			record: func(s *session) {
+				known := s.event()
+				draft, ok := s.draft(known)
+				if !ok || !s.controlDraft(draft) {
+					return
+				}
+				s.deliver("signed with another secret", fp.WithKeys(s.Keys.Wrong))
+				// What is kept of an earlier delivery must not stand in for the check.
+				s.send("signed with another secret, under the id of a delivery accepted before", known, fp.WithKeys(s.Keys.Wrong))
+				s.send("another body under the id and signature of a delivery accepted before", known, fp.ChangeDigit())
 			},
 			judge: rejected("The signature is parsed but not compared, or the result of the comparison is not used."),
 		},

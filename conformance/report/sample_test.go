@@ -46,7 +46,7 @@ func sampleTranscripts(began time.Time) []evidence.Transcript {
 				{Label: "one byte appended", Request: request, Fault: wire.FaultReset, FaultDetail: "reading the answer: connection reset", Began: began, Ended: began},
 			},
 		},
-		{Scenario: "receiver.replay.tolerance", Error: "it broke", Partial: true, TookMS: 1},
+		{Scenario: "receiver.replay.tolerance", Error: "it broke", Partial: true, Gone: true, TookMS: 1},
 	}
 }
 

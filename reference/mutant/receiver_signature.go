@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/whconform/whconform/reference/receiver"
 	"github.com/whconform/whconform/reference/signature"
@@ -43,6 +44,23 @@ func presenceMutants() []Mutant {
 				}
 				return v.right()
 			})),
+		},
+		{
+			Name: "trusts-known-ids", Doc: "It looks for copies before it verifies, and acknowledges whatever bears a known id.",
+			Fails: []string{"receiver.signature.rejects-wrong-secret"},
+			New: answering(func(Config) func(*http.Request, []byte, int) int {
+				var known sync.Map
+				return func(req *http.Request, _ []byte, right int) int {
+					id := req.Header.Get("webhook-id")
+					if right == http.StatusOK {
+						known.Store(id, true)
+					}
+					if _, seen := known.Load(id); seen {
+						return http.StatusOK
+					}
+					return right
+				}
+			}),
 		},
 		{
 			Name: "skips-a-missing-signature", Doc: "It verifies only if there is a signature header.",

@@ -1,6 +1,8 @@
 package signature_test
 
 import (
+	"bytes"
+	"strings"
 	"testing"
 
 	"github.com/whconform/whconform/reference/signature"
@@ -11,27 +13,44 @@ func TestHMACPathsDoNotAllocate(t *testing.T) {
 		t.Skip("the race detector makes sync.Pool drop what it holds")
 	}
 	for _, spec := range []signature.Spec{signature.StandardWebhooks(), signature.DeliveryEnvelope()} {
-		t.Run(spec.Name, func(t *testing.T) {
-			s := scheme(t, spec)
-			keys := []signature.Key{signature.RawKey("other", []byte("other")), key(t, s, exampleSecret)}
-			r := example(t, s, keys[1])
-			if n := testing.AllocsPerRun(200, func() {
-				if _, err := s.Verify(r, exampleTime, keys...); err != nil {
-					t.Fatal(err)
+		s := scheme(t, spec)
+		other, ours := signature.RawKey("other", []byte("other")), key(t, s, exampleSecret)
+		usual := signature.Input{ID: exampleID, Time: exampleTime, Body: []byte(exampleBody)}
+		long := usual
+		long.ID, long.Body = strings.Repeat("m", signature.MaxID), bytes.Repeat([]byte("x"), 512)
+		large := usual
+		large.Body = bytes.Repeat([]byte("x"), 10_000)
+		for _, c := range []struct {
+			name    string
+			in      signature.Input
+			signers []signature.Key
+			keys    []signature.Key
+		}{
+			{"the usual delivery", usual, []signature.Key{ours}, []signature.Key{ours}},
+			{"the second key signed", usual, []signature.Key{ours}, []signature.Key{other, ours}},
+			{"the second token matches", usual, []signature.Key{other, ours}, []signature.Key{ours}},
+			{"a long id", long, []signature.Key{ours}, []signature.Key{ours}},
+			{"a large body", large, []signature.Key{ours}, []signature.Key{ours}},
+		} {
+			t.Run(spec.Name+" "+c.name, func(t *testing.T) {
+				r := signed(t, s, c.in, c.signers...)
+				if n := testing.AllocsPerRun(200, func() {
+					if _, err := s.Verify(r, exampleTime, c.keys...); err != nil {
+						t.Fatal(err)
+					}
+				}); n != 0 {
+					t.Errorf("verifying allocates %v times", n)
 				}
-			}); n != 0 {
-				t.Errorf("verifying allocates %v times", n)
-			}
-			dst := make([]byte, 0, 128)
-			in := signature.Input{ID: exampleID, Time: exampleTime, Body: r.Body}
-			if n := testing.AllocsPerRun(200, func() {
-				if _, err := s.AppendToken(dst, in, keys[1]); err != nil {
-					t.Fatal(err)
+				dst := make([]byte, 0, 128)
+				if n := testing.AllocsPerRun(200, func() {
+					if _, err := s.AppendToken(dst, c.in, ours); err != nil {
+						t.Fatal(err)
+					}
+				}); n != 0 {
+					t.Errorf("signing allocates %v times", n)
 				}
-			}); n != 0 {
-				t.Errorf("signing allocates %v times", n)
-			}
-		})
+			})
+		}
 	}
 }
 

@@ -85,29 +85,35 @@ func (s *scheme) appendPiece(dst []byte, p *piece, in *Input) []byte {
 const joinMax = 512
 
 // mac feeds the content to the keyed hash and returns the MAC, which lives in
-// st until it is put back.
+// st until it is put back or used again.
 func (s *scheme) mac(st *state, in *Input) []byte {
 	st.hash.begin()
 	buf := st.buf[:0]
 	for i := range s.pieces {
 		p := &s.pieces[i]
-		switch {
-		case p.atom == atomLiteral: // here, to save the call for a dot
-			buf = append(buf, p.text...)
-		case p.atom == atomID:
+		switch p.atom {
+		case atomID:
 			buf = append(buf, in.ID...)
-		case p.atom != atomRaw:
-			buf = s.appendPiece(buf, p, in)
-		case len(in.Body) <= joinMax:
-			buf = append(buf, in.Body...)
-		default:
+		case atomRaw:
+			if len(in.Body) <= joinMax {
+				buf = append(buf, in.Body...)
+				continue
+			}
 			st.hash.write(buf)
 			buf = buf[:0]
 			st.hash.write(in.Body)
+		case atomLiteral:
+			if len(p.text) == 1 { // the usual dot, without the call that copies
+				buf = append(buf, p.text[0])
+				continue
+			}
+			buf = append(buf, p.text...)
+		default:
+			buf = s.appendPiece(buf, p, in)
 		}
 	}
-	st.buf = slices.Grow(buf, padMax)
-	return st.hash.end(st.sum[:0], st.buf)
+	st.buf = slices.Grow(buf, padMax) // here, so that a longer buffer is kept
+	return st.hash.end(st.buf)
 }
 
 // content is the signed content in one piece, for the algorithms that need it so.

@@ -7,17 +7,16 @@ import (
 	"strings"
 )
 
-// appendEncoded appends sum in the spec's encoding.
-func appendEncoded(dst []byte, encoding string, sum []byte) []byte {
-	n := len(dst)
-	dst = slices.Grow(dst, encodedLen(encoding, len(sum)))
-	return dst[:n+encode(dst[n:cap(dst)], encoding, sum)]
+// appendEncoded appends sum, whose encoded length is n, in the spec's encoding.
+func appendEncoded(dst []byte, encoding string, sum []byte, n int) []byte {
+	dst = slices.Grow(dst, n)
+	end := len(dst) + n
+	encode(dst[len(dst):end], encoding, sum)
+	return dst[:end]
 }
 
-// encode writes sum into dst, which has room for it, in the spec's encoding and
-// returns the length.
-func encode(dst []byte, encoding string, sum []byte) int {
-	n := encodedLen(encoding, len(sum))
+// encode fills dst with sum in the spec's encoding.
+func encode(dst []byte, encoding string, sum []byte) {
 	switch encoding {
 	case encHex:
 		hex.Encode(dst, sum)
@@ -28,7 +27,6 @@ func encode(dst []byte, encoding string, sum []byte) int {
 	default:
 		copy(dst, sum)
 	}
-	return n
 }
 
 // encodedLen is the length of n bytes in an encoding.

@@ -13,37 +13,41 @@ type keyedHash interface {
 	begin()
 	write(p []byte)
 
-	// end hashes the last piece of the content and appends the MAC to dst. It
-	// may write into the capacity behind tail, up to padMax bytes.
-	end(dst, tail []byte) []byte
+	// end hashes the last piece of the content and returns the MAC, which lives
+	// until the next begin. It may write into the capacity behind tail, up to
+	// padMax bytes.
+	end(tail []byte) []byte
 }
 
 // newKeyedHash makes the fastest HMAC that is right: see [midstate].
 func newKeyedHash(newHash func() hash.Hash, key []byte) keyedHash {
-	plain := &plainHMAC{hmac.New(newHash, key)}
+	plain := &plainHMAC{hash: hmac.New(newHash, key)}
 	fast, ok := newMidstate(newHash, key)
 	if !ok {
 		return plain
 	}
-	for _, probe := range [...]string{"", "a probe that is longer than what is left of one block of the hash"} {
-		plain.begin()
-		fast.begin()
-		if !bytes.Equal(plain.end(nil, []byte(probe)), fast.end(nil, []byte(probe))) {
-			return plain
-		}
+	probe := []byte("any text will do, this one goes past the end of a block of the hash")
+	plain.begin()
+	fast.begin()
+	if !bytes.Equal(plain.end(probe), fast.end(probe)) {
+		return plain
 	}
 	return fast
 }
 
 // plainHMAC is the standard library's HMAC.
-type plainHMAC struct{ hash hash.Hash }
+type plainHMAC struct {
+	hash hash.Hash
+	sum  []byte
+}
 
 func (h *plainHMAC) begin()         { h.hash.Reset() }
 func (h *plainHMAC) write(p []byte) { h.hash.Write(p) }
 
-func (h *plainHMAC) end(dst, tail []byte) []byte {
+func (h *plainHMAC) end(tail []byte) []byte {
 	h.hash.Write(tail)
-	return h.hash.Sum(dst)
+	h.sum = h.hash.Sum(h.sum[:0])
+	return h.sum
 }
 
 const (
@@ -125,7 +129,7 @@ func (m *midstate) keyed(key []byte, mask byte) ([]byte, error) {
 }
 
 func (m *midstate) begin() {
-	_ = m.hash.UnmarshalBinary(m.inner) // its own state: the probes have shown that it can
+	_ = m.hash.UnmarshalBinary(m.inner) // its own state: newKeyedHash has seen that it can
 	m.n = blockSize
 }
 
@@ -134,21 +138,21 @@ func (m *midstate) write(p []byte) {
 	m.n += uint64(len(p))
 }
 
-func (m *midstate) end(dst, tail []byte) []byte {
+func (m *midstate) end(tail []byte) []byte {
 	n := m.n + uint64(len(tail))
 	// Padding: 0x80, zeros up to the last 8 bytes of a block, the length in bits.
 	zeros := (2*blockSize - lengthSize - 1 - n%blockSize) % blockSize
 	tail = append(tail, m.pad[:1+zeros]...)
 	tail = binary.BigEndian.AppendUint64(tail, n*8)
 	m.hash.Write(tail)
-	m.appendChain(m.last[:0])
+	copy(m.last[:], m.chain())
 	_ = m.hash.UnmarshalBinary(m.outer)
 	m.hash.Write(m.last[:])
-	return m.appendChain(dst)
+	return m.chain()
 }
 
-// appendChain appends the chaining value, which after the padding is the hash.
-func (m *midstate) appendChain(dst []byte) []byte {
+// chain is the chaining value, which after the padding is the hash.
+func (m *midstate) chain() []byte {
 	m.saved, _ = m.hash.AppendBinary(m.saved[:0])
-	return append(dst, m.saved[magicSize:magicSize+m.size]...)
+	return m.saved[magicSize:][:m.size]
 }

@@ -18,12 +18,15 @@ type scheme struct {
 	ed25519  *version // by which Ed25519 keys sign; nil: none
 	signsID  bool
 	headerTS bool // the timestamp stands in a header of its own
+	window   window
 }
 
-// version is a Version with what its tokens begin with: "v1,".
+// version is a Version with what its tokens begin with, "v1,", and the length of
+// the text that follows; 0 where it varies.
 type version struct {
 	Version
-	prefix string
+	prefix  string
+	textLen int
 }
 
 // UnsupportedError tells that a scheme is described, so that its profile can be
@@ -59,7 +62,7 @@ func New(s Spec) (Scheme, error) {
 	if err != nil {
 		return nil, fmt.Errorf("signature scheme %q: signature.grammar %w", s.Name, err)
 	}
-	made := &scheme{spec: s.clone(), grammar: g, headerTS: s.Timestamp.In == inHeader}
+	made := &scheme{spec: s.clone(), grammar: g, headerTS: s.Timestamp.In == inHeader, window: s.Timestamp.window()}
 	for _, text := range s.Content {
 		p, _ := parsePiece(text)
 		made.pieces = append(made.pieces, p)
@@ -70,7 +73,7 @@ func New(s Spec) (Scheme, error) {
 		versions = []Version{{g.label, s.MAC}}
 	}
 	for _, v := range versions {
-		ready := &version{Version: v}
+		ready := &version{Version: v, textLen: encodedLen(s.Encoding, macSize(v.MAC))}
 		if g.sep != "" {
 			ready.prefix = v.Label + g.sep
 		}
@@ -136,7 +139,7 @@ func (s *scheme) Token(in Input, key Key) (Token, error) {
 	if err != nil {
 		return Token{}, err
 	}
-	return Token{v.Label, string(appendEncoded(nil, s.spec.Encoding, mac))}, nil
+	return Token{v.Label, string(appendEncoded(nil, s.spec.Encoding, mac, encodedLen(s.spec.Encoding, len(mac))))}, nil
 }
 
 // AppendToken appends label and text of one signature over in.
@@ -152,7 +155,7 @@ func (s *scheme) AppendToken(dst []byte, in Input, key Key) ([]byte, error) {
 	states := key.states(v.MAC)
 	st := states.get()
 	dst = append(dst, v.prefix...)
-	dst = appendEncoded(dst, s.spec.Encoding, s.mac(st, &in))
+	dst = appendEncoded(dst, s.spec.Encoding, s.mac(st, &in), v.textLen)
 	states.put(st)
 	return dst, nil
 }

@@ -70,6 +70,11 @@ type Scheme interface {
 	// accepted, one unit older is refused; now is cut to the timestamp's unit.
 	// Header values are taken as they stand: the blanks around them are the
 	// HTTP parser's to remove.
+	//
+	// With HMAC keys and a request that verifies it allocates nothing, if the
+	// keys are passed as a slice that lives on: Verify(r, now, keys...). Keys
+	// listed one by one cost 24 bytes each, the slice that the compiler makes of
+	// them for a method it cannot see through the interface.
 	Verify(r *wire.Request, now time.Time, keys ...Key) (Key, error)
 
 	// ID reads the message id of r, from its header or its body. Call it after

@@ -24,8 +24,8 @@ func (s *scheme) appendTimestamp(dst []byte, in *Input) []byte {
 }
 
 // appendSeconds appends n in decimal. Unix seconds have ten digits from 2001 to
-// 2286; written where they belong they cost half of what strconv takes, which
-// formats any number beside and copies it.
+// 2286; written where they belong they cost two thirds of what strconv takes,
+// which formats a number of any length elsewhere and copies it.
 func appendSeconds(dst []byte, n int64) []byte {
 	if n < 1e9 || n >= 1e10 {
 		return strconv.AppendInt(dst, n, 10)
@@ -48,50 +48,63 @@ func parseDigits(text string) (int64, bool) {
 	}
 	var n int64
 	for i := 0; i < len(text); i++ {
-		if text[i] < '0' || text[i] > '9' {
+		d := text[i] - '0' // wraps around below '0'
+		if d > 9 {
 			return 0, false
 		}
-		n = n*10 + int64(text[i]-'0')
+		n = n*10 + int64(d)
 	}
 	return n, true
+}
+
+// window is a tolerance in the timestamp's own unit, worked out once: three
+// divisions would cost as much as reading the timestamp.
+type window struct {
+	past, future int64
+	second       int64 // how many of the unit make a second
+}
+
+func (t *Timestamp) window() window {
+	second := int64(1)
+	if t.Unit == "ms" {
+		second = 1000
+	}
+	unit := time.Second / time.Duration(second)
+	return window{int64(t.Past / unit), int64(t.Future / unit), second}
 }
 
 // checkTimestamp refuses text that is no timestamp in the scheme's unit, or
 // one too far from now.
 func (s *scheme) checkTimestamp(text string, now time.Time) *Refusal {
-	t := &s.spec.Timestamp
-	var age, second int64 // in the unit; and how many of it make a second
-	switch t.Unit {
+	switch s.spec.Timestamp.Unit {
 	case "iso8601", "rfc3339":
 		at, err := time.Parse(time.RFC3339, text)
 		if err != nil {
 			return refuse(RuleMalformedTimestamp, "want a date like 2026-01-02T15:04:05Z, got %s", quote(text))
 		}
-		age, second = now.Unix()-at.Unix(), 1
+		return s.judge(now.Unix() - at.Unix())
 	case "ms":
 		n, ok := parseDigits(text)
 		if !ok {
 			return refuse(RuleMalformedTimestamp, "want milliseconds since 1970 in digits, got %s", quote(text))
 		}
-		age, second = now.UnixMilli()-n, 1000
-	default:
-		n, ok := parseDigits(text)
-		if !ok {
-			return refuse(RuleMalformedTimestamp, "want seconds since 1970 in digits, got %s", quote(text))
-		}
-		age, second = now.Unix()-n, 1
+		return s.judge(now.UnixMilli() - n)
 	}
-	return t.judge(age, second)
+	n, ok := parseDigits(text)
+	if !ok {
+		return refuse(RuleMalformedTimestamp, "want seconds since 1970 in digits, got %s", quote(text))
+	}
+	return s.judge(now.Unix() - n)
 }
 
-// judge compares an age, of which second make a second, with the tolerance.
-func (t *Timestamp) judge(age, second int64) *Refusal {
-	unit := time.Second / time.Duration(second)
+// judge compares an age, in the timestamp's unit, with the tolerance.
+func (s *scheme) judge(age int64) *Refusal {
+	t, w := &s.spec.Timestamp, &s.window
 	switch {
-	case t.Past > 0 && age > int64(t.Past/unit):
-		return refuse(RuleStale, "%d s old, at most %v is accepted", age/second, t.Past)
-	case t.Future > 0 && -age > int64(t.Future/unit):
-		return refuse(RuleFuture, "%d s ahead, at most %v is accepted", -age/second, t.Future)
+	case t.Past > 0 && age > w.past:
+		return refuse(RuleStale, "%d s old, at most %v is accepted", age/w.second, t.Past)
+	case t.Future > 0 && -age > w.future:
+		return refuse(RuleFuture, "%d s ahead, at most %v is accepted", -age/w.second, t.Future)
 	}
 	return nil
 }

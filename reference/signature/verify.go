@@ -3,6 +3,7 @@ package signature
 import (
 	"crypto/ed25519"
 	"crypto/hmac"
+	"encoding/binary"
 	"strings"
 	"time"
 
@@ -38,25 +39,21 @@ func (f *found) add(value string) {
 
 func lookup(headers []wire.Header, name string) (f found) {
 	for i := range headers {
-		if isNamed(headers[i].Name, name) {
+		if sameName(headers[i].Name, name) {
 			f.add(headers[i].Value)
 		}
 	}
 	return f
 }
 
-// isNamed tells whether the header called got is the one called want, whatever
-// the case.
-func isNamed(got, want string) bool {
-	return alike(got, want) && (got == want || strings.EqualFold(got, want))
-}
+// sameName compares header names whatever their case.
+func sameName(a, b string) bool { return a == b || strings.EqualFold(a, b) }
 
-// alike rules out most names that differ, webhook-timestamp from
-// webhook-signature among them, by length and last byte, and is small enough to
-// be inlined. The name that is looked for is not empty.
-func alike(got, want string) bool {
+// alike rules out most names that differ from name, which is not empty, by
+// length and last byte: webhook-timestamp from webhook-signature among them.
+func alike(got, name string) bool {
 	const fold = 'a' - 'A' // other bytes than letters may meet by it too
-	return len(got) == len(want) && got[len(got)-1]|fold == want[len(want)-1]|fold
+	return len(got) == len(name) && got[len(got)-1]|fold == name[len(name)-1]|fold
 }
 
 // carried are the headers of a request that a scheme reads.
@@ -66,13 +63,13 @@ type carried struct{ id, ts, sig found }
 func (s *scheme) collect(headers []wire.Header, c *carried) {
 	for i := range headers {
 		h := &headers[i]
-		if s.signsID && alike(h.Name, s.spec.ID.Name) && isNamed(h.Name, s.spec.ID.Name) {
+		if s.signsID && alike(h.Name, s.spec.ID.Name) && sameName(h.Name, s.spec.ID.Name) {
 			c.id.add(h.Value)
 		}
-		if s.headerTS && alike(h.Name, s.spec.Timestamp.Name) && isNamed(h.Name, s.spec.Timestamp.Name) {
+		if s.headerTS && alike(h.Name, s.spec.Timestamp.Name) && sameName(h.Name, s.spec.Timestamp.Name) {
 			c.ts.add(h.Value)
 		}
-		if alike(h.Name, s.spec.Signature.Name) && isNamed(h.Name, s.spec.Signature.Name) {
+		if alike(h.Name, s.spec.Signature.Name) && sameName(h.Name, s.spec.Signature.Name) {
 			c.sig.add(h.Value)
 		}
 	}
@@ -169,15 +166,37 @@ func checkID(id string) *Refusal {
 	if len(id) > MaxID {
 		return refuse(RuleMalformedID, "%d bytes, at most %d are accepted", len(id), MaxID)
 	}
-	for i := 0; i < len(id); i++ {
-		if c := id[i] - ' '; c < 0x7f-' ' { // one comparison for what ids are made of
-			continue
-		}
-		if id[i] < ' ' || id[i] == 0x7f {
-			return refuse(RuleMalformedID, "a control character in %s", quote(id))
-		}
+	if hasControl(id) {
+		return refuse(RuleMalformedID, "a control character in %s", quote(id))
 	}
 	return nil
+}
+
+// hasControl tells whether an ASCII control character stands in s. It looks at
+// eight bytes at a time: byte by byte, an id would cost as much as the whole
+// search for the headers.
+func hasControl(s string) bool {
+	const (
+		ones = 0x0101010101010101 // in each byte
+		tops = 0x80 * ones
+	)
+	b := []byte(s) // not copied: nobody writes to it
+	for ; len(b) >= 8; b = b[8:] {
+		w := binary.LittleEndian.Uint64(b)
+		// Subtracting n sets the top bit of a byte that is below n and had it not
+		// set; a borrow can only come out of such a byte, so there is no false
+		// alarm. DEL is what is below 1 once its bits are flipped.
+		low, del := w-' '*ones, w^0x7f*ones
+		if (low&^w|(del-ones)&^del)&tops != 0 {
+			return true
+		}
+	}
+	for _, c := range b {
+		if c < ' ' || c == 0x7f {
+			return true
+		}
+	}
+	return false
 }
 
 // match looks for a token that is the signature of in by one of the keys, and
@@ -212,13 +231,14 @@ func (s *scheme) match(in *Input, signatures string, keys []Key) int {
 func (s *scheme) matchHMAC(in *Input, signatures string, v *version, key *Key) bool {
 	states := key.states(v.MAC)
 	st := states.get()
-	want := st.text[:encode(st.text[:], s.spec.Encoding, s.mac(st, in))]
+	want := st.text[:v.textLen]
+	encode(want, s.spec.Encoding, s.mac(st, in))
 	matched := false
 	for more, n := true, 0; more && n < MaxTokens && !matched; n++ {
 		var elem string
 		elem, signatures, more = s.grammar.next(signatures)
 		text, ok := strings.CutPrefix(elem, v.prefix)
-		matched = ok && st.equal(text, want)
+		matched = ok && equalText(text, want)
 	}
 	states.put(st)
 	return matched
@@ -228,13 +248,12 @@ func (s *scheme) matchHMAC(in *Input, signatures string, v *version, key *Key) b
 func (s *scheme) matchEd25519(in *Input, signatures string, v *version, key *Key) bool {
 	public := ed25519.PublicKey(key.Public())
 	content := s.content(in)
-	size := encodedLen(s.spec.Encoding, ed25519.SignatureSize)
 	checks := 0
 	for more, n := true, 0; more && n < MaxTokens && checks < MaxEd25519Tokens; n++ {
 		var elem string
 		elem, signatures, more = s.grammar.next(signatures)
 		text, ok := strings.CutPrefix(elem, v.prefix)
-		if !ok || len(text) != size {
+		if !ok || len(text) != v.textLen {
 			continue
 		}
 		got, ok := decodeStrict(s.spec.Encoding, text)

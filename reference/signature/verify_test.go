@@ -310,6 +310,89 @@ func TestAnyTokenMayMatchAnyKey(t *testing.T) {
 	wantRule(t, err, signature.RuleUnknownVersion)
 }
 
+func TestAnIDHoldsNoControlCharacterAnywhere(t *testing.T) {
+	s := scheme(t, signature.StandardWebhooks())
+	for at := range 20 {
+		for b := range 256 {
+			id := []byte("msg_0123456789abcdef")
+			id[at] = byte(b)
+			_, err := s.ID(&wire.Request{Headers: []wire.Header{{Name: "webhook-id", Value: string(id)}}})
+			want := ""
+			if b < ' ' || b == 0x7f {
+				want = signature.RuleMalformedID
+			}
+			wantRule(t, err, want)
+		}
+	}
+}
+
+func TestATokenIsForeignOnlyIfNoneOfTheKeysCouldCheckIt(t *testing.T) {
+	s := scheme(t, signature.StandardWebhooks())
+	hmac := key(t, s, exampleSecret)
+	ed, err := signature.NewEd25519Key("ed25519", newRandom(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name, value string
+		keys        []signature.Key
+		rule        string
+	}{
+		{"malformed, for the HMAC key", "v1,%%%", []signature.Key{hmac}, signature.RuleMalformedSignature},
+		{"malformed, for the HMAC key beside another", "v1,%%%", []signature.Key{hmac, ed}, signature.RuleMalformedSignature},
+		{"for a kind of key that is absent", "v1,%%%", []signature.Key{ed}, signature.RuleUnknownVersion},
+		{"of no key's version", "v1,%%% v2,AAAA", []signature.Key{ed, hmac}, signature.RuleUnknownVersion},
+		{"well-formed behind foreign ones", "v2,AAAA v1,AAAA", []signature.Key{ed, hmac}, signature.RuleNoMatch},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := example(t, s, hmac)
+			set("webhook-signature", c.value)(r)
+			_, err := s.Verify(r, exampleTime, c.keys...)
+			wantRule(t, err, c.rule)
+		})
+	}
+}
+
+func TestACharacterOfTheTokenChangedNeverVerifies(t *testing.T) {
+	for _, mac := range []string{signature.HMACSHA256, signature.HMACSHA1} {
+		for _, encoding := range signature.Encodings() {
+			t.Run(mac+" in "+encoding, func(t *testing.T) {
+				spec := custom(mac, "s", []string{"{ts}", ".", "{raw}"})
+				spec.Encoding = encoding
+				s := scheme(t, spec)
+				k := key(t, s, "secret")
+				in := signature.Input{Time: exampleTime, Body: []byte(exampleBody)}
+				tok, err := s.Token(in, k)
+				if err != nil {
+					t.Fatal(err)
+				}
+				r := &wire.Request{Headers: s.Headers(in, tok), Body: in.Body}
+				if _, err := s.Verify(r, exampleTime, k); err != nil {
+					t.Fatal(err)
+				}
+				for i := range tok.Text {
+					changed := []byte(tok.Text)
+					changed[i] ^= 1
+					r.Headers = s.Headers(in, signature.Token{Version: tok.Version, Text: string(changed)})
+					if _, err := s.Verify(r, exampleTime, k); err == nil {
+						t.Errorf("verified with character %d changed", i)
+					}
+				}
+			})
+		}
+	}
+}
+
+func TestSecondsAreWrittenInDecimal(t *testing.T) {
+	s := scheme(t, signature.StandardWebhooks())
+	for _, n := range []int64{0, -1, 9, 999_999_999, 1_000_000_000, 1_000_000_001, 1_614_265_330, 1_900_099_999, 9_999_999_999, 10_000_000_000} {
+		headers := s.Headers(signature.Input{ID: "m", Time: time.Unix(n, 999)})
+		if got, _ := wire.Get(headers, "webhook-timestamp"); got != fmt.Sprint(n) {
+			t.Errorf("got %q, want %d", got, n)
+		}
+	}
+}
+
 func TestAThousandTokensAreLookedAtAndNoMoreThanTheBound(t *testing.T) {
 	s := scheme(t, signature.StandardWebhooks())
 	k := key(t, s, exampleSecret)

@@ -1,0 +1,66 @@
+package conformance
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/whconform/whconform/conformance/evidence"
+	"github.com/whconform/whconform/reference/signature"
+	"github.com/whconform/whconform/reference/wire"
+)
+
+// redact takes the receiver's secrets out of what was recorded. A receiver that
+// tells them to whoever asks is found out while they are at hand; the report
+// must not tell them to more people. It comes before the judging, so that no
+// finding can quote one.
+func (p *Plan) redact() {
+	keys := []signature.Key{p.env.Keys.Current}
+	for _, k := range []*signature.Key{p.env.Keys.Previous, p.env.Keys.Ed25519} {
+		if k != nil {
+			keys = append(keys, *k)
+		}
+	}
+	clean := func(b []byte) []byte {
+		for _, k := range keys {
+			b = k.Redact(b)
+		}
+		return b
+	}
+	text := func(s string) string { return string(clean([]byte(s))) }
+	for i := range p.transcripts {
+		redactTranscript(&p.transcripts[i], clean, text)
+	}
+	if p.preflight.Diagnosis != nil {
+		d := *p.preflight.Diagnosis
+		d.Sent, d.Got, d.Cause = text(d.Sent), text(d.Got), text(d.Cause)
+		p.preflight.Diagnosis = &d
+	}
+}
+
+func redactTranscript(t *evidence.Transcript, clean func([]byte) []byte, text func(string) string) {
+	t.Error = text(t.Error)
+	t.Facts = maps.Clone(t.Facts)
+	for name, value := range t.Facts {
+		t.Facts[name] = text(value)
+	}
+	t.Exchanges = slices.Clone(t.Exchanges)
+	for i := range t.Exchanges {
+		x := &t.Exchanges[i]
+		x.Request.Target, x.Request.Body = text(x.Request.Target), clean(x.Request.Body)
+		x.Request.Headers = redactHeaders(x.Request.Headers, text)
+		x.FaultDetail = text(x.FaultDetail)
+		if x.Response != nil {
+			response := *x.Response
+			response.Body, response.Headers = clean(response.Body), redactHeaders(response.Headers, text)
+			x.Response = &response
+		}
+	}
+}
+
+func redactHeaders(headers []wire.Header, text func(string) string) []wire.Header {
+	out := slices.Clone(headers)
+	for i := range out {
+		out[i] = wire.Header{Name: text(out[i].Name), Value: text(out[i].Value)}
+	}
+	return out
+}
