@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 
@@ -139,6 +140,7 @@ func (s *specs) run() error {
 	suiteConfig.EmitSpecProgress = false
 	reporter = types.ReporterConfig{NoColor: true, Succinct: true}
 
+	defer onceOnly()()
 	s.register()
 	ginkgo.ReportAfterSuite("what did not end by itself", func(r ginkgo.Report) {
 		for _, spec := range r.SpecReports {
@@ -154,6 +156,19 @@ func (s *specs) run() error {
 		return errors.New("running the specs: " + strings.Join(s.broken, "; "))
 	}
 	return nil
+}
+
+// onceOnly hides -test.count from Ginkgo, which ends a test binary that was asked
+// to run its tests more than once: it cannot repeat its suite, but this package
+// makes a new one each time. The result puts the flag back.
+func onceOnly() (restore func()) {
+	count := flag.Lookup("test.count")
+	if count == nil {
+		return func() {}
+	}
+	was := count.Value.String()
+	_ = count.Value.Set("1") // a number, which it takes
+	return func() { _ = count.Value.Set(was) }
 }
 
 // report takes the rulings that the specs made. One that is missing, because

@@ -30,6 +30,7 @@ type receiverFlags struct {
 
 	run, skip               []string
 	slow, strict, allowLoad bool
+	rotation                bool
 	seed                    uint64
 	timeout                 time.Duration
 	rate                    float64
@@ -57,9 +58,10 @@ belongs to its public key.
 
 With --exec the suite starts the receiver, so that more can be judged. The
 command is cut into words as a shell would, but there is no shell. It finds its
-port in PORT, listens on 127.0.0.1, and takes its secrets from WEBHOOK_SECRET,
-WEBHOOK_SECRET_PREVIOUS (both are made for the run unless you give some) and, if
-you give a private key, WEBHOOK_PUBLIC_KEY.
+port in PORT, listens on 127.0.0.1, and takes its secret from WEBHOOK_SECRET,
+which is made for the run unless you give one. A receiver that can hold two
+while they are rotated takes the older from WEBHOOK_SECRET_PREVIOUS: add
+--rotation. If you give a private key, WEBHOOK_PUBLIC_KEY belongs to it.
 
 Deliveries carry the profile's example event. A receiver that wants its own
 takes --payload: a JSON template that may hold {{.ID}}, {{.Type}}, {{.Now}} (RFC
@@ -93,6 +95,7 @@ func (f *receiverFlags) register(c *cobra.Command) {
 	flags.BoolVar(&f.reference, "reference", false, "judge the reference receiver, started for the run; no URL and no secret are needed")
 	flags.StringVar(&f.command, "exec", "", "start `COMMAND` as the receiver; the URL, where one is given, holds {port} for the port it is told")
 	f.secrets.register(flags)
+	flags.BoolVar(&f.rotation, "rotation", false, "the command of --exec accepts the secret in WEBHOOK_SECRET_PREVIOUS, too")
 	flags.StringVar(&f.profile, "profile", "standard-webhooks", "the contract: a `NAME` of \"whconform profile list\", or a YAML file")
 	flags.StringVar(&f.payload, "payload", "", "template `FILE` of the event that deliveries carry; - is stdin")
 	flags.StringVar(&f.eventType, "event-type", "", "`TYPE` of the event; the profile's first by default")

@@ -143,12 +143,16 @@ func forCommand(all []secret, keys []signature.Key) drive.Secrets {
 }
 
 // freshSecrets makes secrets for a receiver that the suite starts: a current
-// and a previous one, and with ed25519 such a key too, where the scheme knows
-// it.
-func (a *app) freshSecrets(scheme signature.Scheme, ed25519Too bool) ([]secret, error) {
+// one, with rotation a previous one, and with ed25519Too such a key, where the
+// scheme knows it.
+func (a *app) freshSecrets(scheme signature.Scheme, rotation, ed25519Too bool) ([]secret, error) {
 	spec := scheme.Spec()
 	var all []secret
-	for _, from := range []string{"the current secret", "the previous secret"} {
+	names := []string{"the current secret"}
+	if rotation {
+		names = append(names, "the previous secret")
+	}
+	for _, from := range names {
 		text, err := spec.NewSecret(rand.Reader)
 		if err != nil {
 			return nil, usagef("making %s: %w", from, err)

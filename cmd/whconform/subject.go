@@ -30,6 +30,7 @@ type subject struct {
 	name      string   // in the report
 	command   []string // to start; empty: it is running already
 	reference bool     // the command is ours
+	rotation  bool     // the command reads WEBHOOK_SECRET_PREVIOUS too
 	target    fakeprovider.Target
 	secrets   []secret
 	given     drive.Secrets // what the command is configured with
@@ -38,7 +39,7 @@ type subject struct {
 
 // readSubject finds out what is to be judged: a URL, a command, the reference.
 func (a *app) readSubject(f *receiverFlags, args []string, given []secret, p *profile.Profile) (*subject, error) {
-	s := &subject{}
+	s := &subject{rotation: f.rotation}
 	if f.verbose && !f.reference { // the reference tells of every delivery
 		s.log = a.err
 	}
@@ -46,6 +47,8 @@ func (a *app) readSubject(f *receiverFlags, args []string, given []secret, p *pr
 	switch {
 	case f.reference && (f.command != "" || len(args) > 0):
 		return nil, usagef("reading the command line: --reference is judged where it is started; it goes with neither --exec nor a URL")
+	case f.rotation && (f.command == "" || f.secrets.given()):
+		return nil, usagef("reading the command line: --rotation makes a second secret for --exec. Where you give secrets yourself, give the previous one by a second --secret")
 	case f.reference && f.secrets.given():
 		return nil, usagef("reading the command line: the reference is started with secrets of its own. Leave out --secret")
 	case f.reference:
@@ -92,9 +95,9 @@ func (a *app) subjectSecrets(s *subject, given []secret, p *profile.Profile) err
 	switch {
 	case len(given) > 0:
 	case s.command != nil:
-		// Few receivers know Ed25519, and one that does not is not wrong: it is
-		// tried where the user gives a key.
-		if s.secrets, err = a.freshSecrets(scheme, s.reference); err != nil {
+		// Not every receiver knows Ed25519 or two secrets at a time, and one
+		// that does not is not wrong: they are tried where the user says so.
+		if s.secrets, err = a.freshSecrets(scheme, s.reference || s.rotation, s.reference); err != nil {
 			return err
 		}
 	default:

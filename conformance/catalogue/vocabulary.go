@@ -76,7 +76,7 @@ func needs() []term {
 		{NeedFail, "The processing of the next event can be made to fail once: the method receiver.failOnce at --control URL or on the standard streams of --exec CMD.", receiver},
 		{NeedClock, "The subject's clock can be moved from outside: the method clock.advance, at --control URL or on the standard streams of --exec CMD for a receiver, in the adapter of a sender.", both},
 		{NeedInstances, "Several processes share one store: --exec CMD for a receiver, a sender's adapter that declares instances, each started again on the same WHCONFORM_STATE_DIR.", both},
-		{NeedTwoSecrets, "The receiver accepts two secrets at a time, as during a rotation: a second --secret, newest first.", receiver},
+		{NeedTwoSecrets, "The receiver accepts two secrets at a time, as during a rotation: a second --secret, newest first, or --rotation with --exec CMD.", receiver},
 		{NeedSecondConfiguration, "The receiver can be started again with other secrets: --exec CMD, which reads WEBHOOK_SECRET and WEBHOOK_SECRET_PREVIOUS.", receiver},
 		{NeedEd25519, "The subject knows the v1a scheme of Standard Webhooks: --secret whsk_… for a receiver that holds the matching whpk_ key, an adapter that declares ed25519 for a sender or a library.", nil},
 		{NeedLoad, "You allow the suite to send as much as one core can make: nothing on loopback, --allow-load for any other host.", receiver},

@@ -110,6 +110,14 @@ func (s *session) preflight(p *Preflight) {
 	}
 	switch {
 	case s.over():
+	case evidence.Throttles(&first):
+		s.rec.Add(first)
+		p.Diagnosis = &evidence.Finding{
+			Sent: validLabel, Expected: "2xx", Got: suite.Came(&first) + " twice", Exchanges: []string{validLabel},
+			Cause: "A rate limit refuses even the first deliveries of a run, or one before it has used the limit up.",
+			Fix:   "Lift the limit for this run, or wait until it is over, and lower --rate.",
+		}
+		s.unreached("the control, a valid delivery, was throttled")
 	case first.OK():
 		s.rec.Add(first)
 		s.rec.Fact(factAccepted, validLabel)
