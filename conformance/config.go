@@ -244,6 +244,9 @@ func (c Config) skip(row catalogue.Requirement, level string, chosen selected, e
 	if level == profile.NotApplicableLevel {
 		return &evidence.Skip{Reason: evidence.NotApplicable, Detail: "the profile " + c.Profile.Name + " has no such thing"}
 	}
+	if c.Profile.Signature.ID.In == "none" && slices.Contains(row.Needs, catalogue.NeedObserve) {
+		return &evidence.Skip{Reason: evidence.NotApplicable, Detail: "the scheme carries no id, by which an observer could tell events apart"}
+	}
 	if !c.hasCheck(row.ID) {
 		return &evidence.Skip{Reason: evidence.NoCheck, Detail: "this version has no check for it yet"}
 	}

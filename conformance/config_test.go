@@ -227,10 +227,11 @@ func TestTheSeedDecidesWhatIsSent(t *testing.T) {
 		t.Fatal("there is no id")
 		return ""
 	}
-	if body(1) != body(1) {
+	one, again, other := body(1), body(1), body(2)
+	if one != again {
 		t.Error("two runs of one seed differ")
 	}
-	if body(1) == body(2) {
+	if one == other {
 		t.Error("runs of two seeds are equal")
 	}
 }

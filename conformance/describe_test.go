@@ -88,7 +88,7 @@ func runOwnSuite(name string) int {
 			}
 			line, err := json.Marshal(seen)
 			gomega.Expect(err).NotTo(gomega.HaveOccurred())
-			fmt.Printf("seen %s\n", line)
+			fmt.Printf("\nseen %s\n", line) // Ginkgo prints a dot a spec
 		}
 	})
 	if ginkgo.RunSpecs(failing{}, "a suite of the caller's own") {

@@ -128,7 +128,7 @@ func describe(findings []evidence.Finding) string {
 func (s *specs) run() error {
 	globals.Reset()
 	formatter.ColorableStdOut, formatter.ColorableStdErr = io.Discard, io.Discard
-	suiteConfig, reporter := ginkgo.GinkgoConfiguration()
+	suiteConfig, _ := ginkgo.GinkgoConfiguration()
 	suiteConfig.GracePeriod = gracePeriod
 	suiteConfig.Timeout = s.plan.config.Timeout + 2*suiteMargin
 	// Selection is ours: whatever flags or environment say to Ginkgo must not
@@ -138,7 +138,7 @@ func (s *specs) run() error {
 	suiteConfig.ParallelProcess, suiteConfig.ParallelTotal = 1, 1
 	suiteConfig.DryRun, suiteConfig.FailFast, suiteConfig.RandomizeAllSpecs = false, false, false
 	suiteConfig.EmitSpecProgress = false
-	reporter = types.ReporterConfig{NoColor: true, Succinct: true}
+	reporter := types.ReporterConfig{NoColor: true, Succinct: true}
 
 	defer onceOnly()()
 	s.register()

@@ -192,7 +192,6 @@ func foreignKey(scheme signature.Scheme, label string, random io.Reader) (signat
 type selected struct {
 	run, skip map[string]bool
 	all       bool
-	names     map[string]bool
 }
 
 func (s selected) has(id string) bool { return (s.all || s.run[id]) && !s.skip[id] }

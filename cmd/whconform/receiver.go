@@ -31,6 +31,7 @@ type receiverFlags struct {
 	run, skip               []string
 	slow, strict, allowLoad bool
 	rotation                bool
+	observe                 observeFlags
 	seed                    uint64
 	timeout                 time.Duration
 	rate                    float64
@@ -96,6 +97,7 @@ func (f *receiverFlags) register(c *cobra.Command) {
 	flags.StringVar(&f.command, "exec", "", "start `COMMAND` as the receiver; the URL, where one is given, holds {port} for the port it is told")
 	f.secrets.register(flags)
 	flags.BoolVar(&f.rotation, "rotation", false, "the command of --exec accepts the secret in WEBHOOK_SECRET_PREVIOUS, too")
+	f.observe.register(flags)
 	flags.StringVar(&f.profile, "profile", "standard-webhooks", "the contract: a `NAME` of \"whconform profile list\", or a YAML file")
 	flags.StringVar(&f.payload, "payload", "", "template `FILE` of the event that deliveries carry; - is stdin")
 	flags.StringVar(&f.eventType, "event-type", "", "`TYPE` of the event; the profile's first by default")
@@ -231,6 +233,9 @@ func (a *app) readRun(c *cobra.Command, f *receiverFlags, args []string) (*subje
 	config.Headers = f.target.parsed
 	subject, err := a.readSubject(f, args, given, config.Profile)
 	if err != nil {
+		return nil, config, err
+	}
+	if subject.observation, err = f.observe.read(subject, a.kept); err != nil {
 		return nil, config, err
 	}
 	config.Target, config.Secrets = subject.name, texts(subject.secrets)

@@ -27,9 +27,11 @@ const stopGrace = 2 * time.Second
 // referenceFlags are those of "whconform reference receiver".
 type referenceFlags struct {
 	addr, profile string
+	db            string
 	secrets       secretFlags
 	publicKey     string
 	maxBody       int64
+	bodyTimeout   time.Duration
 	cert, key     string
 	mutant        string
 	list          bool
@@ -50,8 +52,9 @@ func (a *app) referenceReceiverCommand() *cobra.Command {
 		Use:   "receiver",
 		Short: "Run the reference receiver",
 		Long: `Run the reference receiver until it is interrupted. It takes deliveries at any
-path, verifies them, keeps them in memory and tells on stderr what it accepted
-and refused.
+path, verifies them and tells on stderr what it accepted and refused. With --db
+it stores them before it answers, and processes them in the background;
+/_observe/events/ID tells what became of one, /metrics how many wait.
 
 Its secrets come from the flags or, where there are none, from the environment:
 WEBHOOK_SECRET, WEBHOOK_SECRET_PREVIOUS while the secret is being rotated, and
@@ -76,10 +79,12 @@ your own tests, notice it.`,
 	flags := c.Flags()
 	flags.SortFlags = false
 	flags.StringVar(&f.addr, "addr", "", "`ADDRESS` to listen on; 127.0.0.1 and the port in PORT, else 8080, by default")
+	flags.StringVar(&f.db, "db", "", "where accepted events are kept: a `FILE` for SQLite or a postgres:// URL; in memory by default")
 	f.secrets.register(flags)
 	flags.StringVar(&f.publicKey, "public-key", "", "the provider's Ed25519 public `KEY` (whpk_…)")
 	flags.StringVar(&f.profile, "profile", "standard-webhooks", "the contract: a `NAME` of \"whconform profile list\", or a YAML file")
 	flags.Int64Var(&f.maxBody, "max-body", 0, "largest body in `BYTES`; the profile's by default")
+	flags.DurationVar(&f.bodyTimeout, "body-timeout", receiver.DefaultBodyTimeout, "how long a whole body may take")
 	flags.StringVar(&f.cert, "cert", "", "PEM `FILE` with a certificate: serve https")
 	flags.StringVar(&f.key, "key", "", "PEM `FILE` with its key")
 	flags.StringVar(&f.mutant, "mutant", "", "be wrong in the way of this `NAME`")
@@ -107,10 +112,19 @@ func (a *app) serveReference(ctx context.Context, f *referenceFlags) error {
 	if err != nil {
 		return err
 	}
-	made, err := f.server(p, keys, logger)
+	store, err := a.openInbox(ctx, f.db, p, logger)
 	if err != nil {
 		return err
 	}
+	made, err := f.server(p, keys, store, a.env(stateVariable), logger)
+	if err != nil {
+		return errors.Join(err, store.close())
+	}
+	return errors.Join(a.serveAt(ctx, f, p, made, logger), store.close())
+}
+
+// serveAt listens and serves until ctx is done.
+func (a *app) serveAt(ctx context.Context, f *referenceFlags, p *profile.Profile, made *referenceServer, logger *slog.Logger) error {
 	if err := made.readTLS(f); err != nil {
 		return err
 	}
@@ -171,7 +185,7 @@ type referenceServer struct {
 }
 
 // server makes the reference or the mutant that is asked for.
-func (f *referenceFlags) server(p *profile.Profile, keys []signature.Key, logger *slog.Logger) (*referenceServer, error) {
+func (f *referenceFlags) server(p *profile.Profile, keys []signature.Key, store *inbox, state string, logger *slog.Logger) (*referenceServer, error) {
 	if f.mutant != "" {
 		m, err := mutant.Find(f.mutant)
 		if err != nil {
@@ -180,19 +194,19 @@ func (f *referenceFlags) server(p *profile.Profile, keys []signature.Key, logger
 		if slices.Contains(m.Needs, mutant.HTTPS) && f.cert == "" {
 			return nil, usagef("starting the mutant %s: it is wrong in its TLS. Give it --cert and --key", m.Name)
 		}
-		server, err := m.HTTPServer(mutant.Config{Profile: p, Keys: keys, Clock: clock.New(), Logger: logger})
+		server, err := m.HTTPServer(mutant.Config{Profile: p, Keys: keys, Clock: clock.New(), Logger: logger, BodyTimeout: f.bodyTimeout, State: state})
 		if err != nil {
 			return nil, usagef("starting the receiver: %w", err)
 		}
 		return &referenceServer{Server: server, mutant: m}, nil
 	}
 	h, err := receiver.New(receiver.Config{
-		Profile: p, Keys: keys, Store: &toldStore{receiver.NewMemory(), logger}, Clock: clock.New(), Logger: logger, MaxBody: f.maxBody,
+		Profile: p, Keys: keys, Store: &toldStore{store, logger}, Clock: clock.New(), Logger: logger, MaxBody: f.maxBody, BodyTimeout: f.bodyTimeout,
 	})
 	if err != nil {
 		return nil, usagef("starting the reference receiver: %w", err)
 	}
-	return &referenceServer{Server: receiver.HTTPServer(h)}, nil
+	return &referenceServer{Server: receiver.HTTPServer(store.beside(h))}, nil
 }
 
 func (s *referenceServer) readTLS(f *referenceFlags) error {

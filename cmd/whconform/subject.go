@@ -35,6 +35,8 @@ type subject struct {
 	secrets   []secret
 	given     drive.Secrets // what the command is configured with
 	log       io.Writer     // of the command
+
+	observation *observation // nil: nothing but the wire is seen
 }
 
 // readSubject finds out what is to be judged: a URL, a command, the reference.
@@ -122,18 +124,24 @@ func (a *app) executable() (string, error) {
 // folder it was given.
 func (s *subject) start(ctx context.Context) (drive.Receiver, error) {
 	if s.command == nil {
-		return drive.URL(s.target), nil
+		return s.observation.watch(drive.URL(s.target))
 	}
 	state, err := os.MkdirTemp("", "whconform-")
 	if err != nil {
 		return nil, fmt.Errorf("making a state folder for the receiver: %w", err)
 	}
-	r, err := drive.Exec(ctx, drive.ExecConfig{Command: s.command, Target: s.target, Secrets: s.given, State: state, Log: s.log})
+	r, err := drive.Exec(ctx, drive.ExecConfig{Command: s.command, Target: s.target, Secrets: s.given, State: state, Log: s.observation.log(s.log)})
 	if err != nil {
 		_ = os.RemoveAll(state)
 		return nil, err
 	}
-	return &started{r, state}, nil
+	watched, err := s.observation.watch(r)
+	if err != nil {
+		_ = r.Close(context.WithoutCancel(ctx))
+		_ = os.RemoveAll(state)
+		return nil, err
+	}
+	return &started{watched, state}, nil
 }
 
 // started is a receiver with the folder that goes with it.

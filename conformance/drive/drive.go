@@ -17,6 +17,8 @@ import (
 // catalogue's Needs use.
 const (
 	Managed             = "managed"              // the suite starts and restarts it
+	Observe             = "observe"              // an observer tells how often an event was processed
+	ObserveByID         = "observe-by-id"        // and keeps events apart by their ids
 	SecondConfiguration = "second-configuration" // the suite can start another one with other secrets
 )
 
@@ -39,9 +41,9 @@ type Receiver interface {
 	Subject
 	// Target is where an instance takes deliveries; 0 is the first.
 	Target(instance int) fakeprovider.Target
-	// Processed tells how often the event was processed. ErrNotOffered without
-	// an observer.
-	Processed(ctx context.Context, id string) (int, error)
+	// Observer tells how often an event was processed. Its only method returns
+	// ErrNotOffered unless Has(Observe); see [Observed].
+	Observer
 	// Variant starts another receiver of the same kind, configured with
 	// secrets, beside this one. The caller closes it. An error that wraps
 	// ErrRefusedToStart means that it chose not to run so. ErrNotOffered unless

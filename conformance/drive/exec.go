@@ -83,7 +83,9 @@ func (p *process) Target(int) fakeprovider.Target {
 	return to
 }
 
-func (*process) Processed(context.Context, string) (int, error) { return 0, ErrNotOffered }
+func (*process) Processed(context.Context, string) (Count, error) {
+	return Count{}, ErrNotOffered
+}
 
 func (p *process) Variant(ctx context.Context, s Secrets) (Receiver, error) {
 	c := p.config

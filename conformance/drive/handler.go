@@ -91,7 +91,9 @@ func (*handlerReceiver) Restart(context.Context, bool) error { return ErrNotOffe
 
 func (h *handlerReceiver) Target(int) fakeprovider.Target { return h.target }
 
-func (*handlerReceiver) Processed(context.Context, string) (int, error) { return 0, ErrNotOffered }
+func (*handlerReceiver) Processed(context.Context, string) (Count, error) {
+	return Count{}, ErrNotOffered
+}
 
 func (h *handlerReceiver) Variant(_ context.Context, s Secrets) (Receiver, error) {
 	c := h.config

@@ -3,6 +3,7 @@ package receiver
 import (
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/whconform/whconform/conformance/evidence"
 	"github.com/whconform/whconform/conformance/suite"
@@ -14,8 +15,8 @@ import (
 // that some meet inside the handler on two cores.
 const copiesAtOnce = 16
 
-// receiver.duplicate: once, however often it comes. Here stand the rows that
-// the wire alone shows.
+// receiver.duplicate: once, however often it comes. Whether a copy is accepted
+// the wire shows; how often its event is processed, an observer.
 func duplicateRules() []rule {
 	const refusedCopy = "A copy is answered as an error. The provider takes that for a failed delivery and goes on sending."
 	return []rule{
@@ -41,17 +42,43 @@ func duplicateRules() []rule {
 				}
 				// A second later by the timestamp, so that timestamp and
 				// signature differ as they do on a provider's retry.
-				s.send("the same id and bytes, signed anew", d, fp.At(1e9), fp.AddHeader("X-Request-Id", s.Provider.NewID()))
+				s.send("the same id and bytes, signed anew", d, fp.At(time.Second), fp.AddHeader("X-Request-Id", s.Provider.NewID()))
 			},
 			judge: copiesAccepted(refusedCopy),
 		},
 		{
-			id:     "receiver.duplicate.concurrent-copies",
+			id: processesOnce,
+			record: func(s *session) {
+				d := s.event()
+				draft, ok := s.draft(d)
+				if !ok || !s.controlDraft(draft) {
+					return
+				}
+				s.sendDraft("an exact copy", draft)
+				s.send("a copy signed anew", d, fp.At(time.Second))
+				s.count(processesOnce, copiedEvent, d.ID)
+			},
+			judge: processedOnce(copiedEvent, lostCause, twiceCause),
+		},
+		{
+			id:     concurrentCopies,
 			record: recordConcurrentCopies,
 			judge:  eachAccepted(fmt.Sprintf("%d copies of one delivery at one moment", copiesAtOnce), "Copies that arrive at one moment meet between the look for the id and its insertion; the loser's unique-key error becomes a 5xx or a conflict."),
 		},
 		{
-			id: "receiver.duplicate.forgery-does-not-claim-id",
+			id: concurrentCopies + ".once", use: concurrentCopies,
+			judge: processedOnce(concurrentEvent, lostCause,
+				"Copies that arrive at one moment all find the id absent, and all go on. Let a unique key decide, not a look beforehand."),
+		},
+		{
+			id:     distinctEvents,
+			record: recordDistinct,
+			judge: all(
+				processedOnce(firstDistinct, distinctCause, twiceCause),
+				processedOnce(secondDistinct, distinctCause, twiceCause)),
+		},
+		{
+			id: forgedFirst,
 			record: func(s *session) {
 				if !s.control() {
 					return
@@ -59,8 +86,14 @@ func duplicateRules() []rule {
 				d := s.event()
 				s.send("control: a forged delivery of the id", d, fp.WithKeys(s.Keys.Wrong))
 				s.send("the true delivery, after a forged one of the same id", d)
+				s.count(forgedFirst+".processed", claimedEvent, d.ID)
 			},
 			judge: copiesAccepted("Ids are remembered before the signature is checked, so anybody who guesses an id can make the true event disappear."),
+		},
+		{
+			id: forgedFirst + ".processed", use: forgedFirst,
+			judge: processedOnce(claimedEvent,
+				"Ids are remembered before the signature is checked, so the true event counts as a copy of the forged one and is dropped.", twiceCause),
 		},
 		{
 			id: "receiver.duplicate.id-reuse",
@@ -75,6 +108,43 @@ func duplicateRules() []rule {
 			judge: reported,
 		},
 	}
+}
+
+const (
+	processesOnce    = "receiver.duplicate.processes-once"
+	concurrentCopies = "receiver.duplicate.concurrent-copies"
+	distinctEvents   = "receiver.duplicate.distinct-events"
+	forgedFirst      = "receiver.duplicate.forgery-does-not-claim-id"
+
+	copiedEvent     = "an event delivered three times, twice as an exact copy and once signed anew"
+	concurrentEvent = "an event delivered 16 times at one moment"
+	firstDistinct   = "the first of two events with equal bodies"
+	secondDistinct  = "the second of two events with equal bodies"
+	claimedEvent    = "an event whose id a forged delivery bore first"
+
+	lostCause     = "The event was acknowledged and then lost on the way to the worker."
+	twiceCause    = "Nothing remembers the ids of events that were taken in, or the look for the id and its insertion are two steps."
+	distinctCause = "Copies are told by the body instead of the id, so a second event that happens to say the same is dropped."
+)
+
+// recordDistinct sends two events whose bodies are equal byte by byte.
+func recordDistinct(s *session) {
+	if s.Profile.Signature.ID.In != "header" {
+		s.skip(distinctEvents, evidence.NotApplicable, "the id is part of the body, so two events never have equal bodies")
+		return
+	}
+	first := s.event()
+	draft, ok := s.draft(first)
+	if !ok || !s.controlDraft(draft) {
+		return
+	}
+	second := s.event()
+	second.Body = first.Body
+	s.send("another event with the same body", second)
+	var counting sync.WaitGroup
+	counting.Go(func() { s.count(distinctEvents, firstDistinct, first.ID) })
+	s.count(distinctEvents, secondDistinct, second.ID)
+	counting.Wait()
 }
 
 // controlDraft is control with a delivery of the scenario's own.
@@ -100,7 +170,8 @@ func recordConcurrentCopies(s *session) {
 	if !s.control() {
 		return
 	}
-	draft, ok := s.draft(s.event())
+	event := s.event()
+	draft, ok := s.draft(event)
 	if !ok {
 		return
 	}
@@ -122,5 +193,5 @@ func recordConcurrentCopies(s *session) {
 	ready.Wait()
 	close(release)
 	done.Wait()
-	s.over()
+	s.count(concurrentCopies+".once", concurrentEvent, event.ID)
 }

@@ -80,6 +80,9 @@ type Bounds struct {
 	Oversize   int64 // bytes of a body that no receiver should take in
 	HeaderTop  int64 // bytes of headers that no receiver should take in
 	Load       bool  // floods are allowed at this target
+
+	Process time.Duration // how long an acknowledged event may take to be processed before it counts as lost
+	Settle  time.Duration // how long a count is watched for a second effect after the first
 }
 
 // DefaultBounds are the numbers of the catalogue.
@@ -91,6 +94,7 @@ func DefaultBounds() Bounds {
 		Stall: 65 * time.Second,
 		Drip:  time.Second, Flood: 10 * time.Second, BurstSize: 200,
 		Oversize: 64 << 20, HeaderTop: 16 << 20,
+		Process: drive.AwaitBound, Settle: drive.SettleTime,
 	}
 }
 
@@ -104,6 +108,7 @@ type rule struct {
 	judge  func(*evidence.Transcript) []evidence.Finding
 	alone  bool
 	slow   bool
+	kills  bool // it ends the receiver on purpose
 }
 
 // probe is one delivery with its alterations. Its label says what was sent, in
@@ -120,7 +125,7 @@ func rules() []rule {
 	var all []rule
 	for _, group := range [][]rule{
 		signatureRules(), rawbodyRules(), replayRules(), duplicateRules(), acknowledgeRules(),
-		orderRules(), limitsRules(), rotationRules(), transportRules(),
+		orderRules(), durabilityRules(), limitsRules(), rotationRules(), transportRules(),
 	} {
 		all = append(all, group...)
 	}
@@ -157,7 +162,7 @@ func Scenarios(e *Env, wanted func(id string) bool) []suite.Scenario {
 	var scenarios []suite.Scenario
 	for _, r := range rules() {
 		if r.use == "" && needed[r.id] && r.id != PreflightScenario {
-			scenarios = append(scenarios, suite.Scenario{Name: r.id, Slow: r.slow, Alone: r.alone, Record: e.recorder(r)})
+			scenarios = append(scenarios, suite.Scenario{Name: r.id, Slow: r.slow, Alone: r.alone, Kills: r.kills, Record: e.recorder(r)})
 		}
 	}
 	return scenarios

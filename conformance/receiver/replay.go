@@ -93,8 +93,28 @@ func replayRules() []rule {
 			},
 			judge: reported,
 		},
+		{
+			id: exactReplay,
+			record: func(s *session) {
+				d := s.event()
+				draft, ok := s.draft(d)
+				if !ok || !s.controlDraft(draft) {
+					return
+				}
+				s.sendDraft("the captured request again, inside the tolerance", draft)
+				s.count(exactReplay, replayedEvent, d.ID)
+			},
+			judge: all(
+				copiesAccepted("A copy is answered as an error. The provider takes that for a failed delivery and goes on sending."),
+				processedOnce(replayedEvent, lostCause, "Only the timestamp guards against a replay, and inside the tolerance it guards against nothing.")),
+		},
 	}
 }
+
+const (
+	exactReplay   = "receiver.replay.exact-replay"
+	replayedEvent = "an event whose request was captured and sent again"
+)
 
 // toleranceSteps bounds the bisection: from two hours to a second takes 13.
 const (

@@ -28,6 +28,9 @@ type Options struct {
 	Mutants func(name string) bool
 	// Seed of every run.
 	Seed uint64
+	// Command starts a mutant as a process. Nil: this program, which then has to
+	// be whconform.
+	Command func(mutant string) []string
 	// AtOnce is how many are judged side by side; 0: three for each core, as
 	// most of a run's time is spent waiting.
 	AtOnce int
@@ -75,7 +78,7 @@ var ErrNoMutant = errors.New("no mutant of that name")
 // Run judges the reference and the mutants side by side.
 func Run(ctx context.Context, o Options) (*Matrix, error) {
 	began := time.Now()
-	subjects := []mutant.Mutant{reference(mutant.StandardWebhooks), reference("delivery-envelope")}
+	subjects := []mutant.Mutant{mutant.Reference(mutant.StandardWebhooks), mutant.Reference("delivery-envelope")}
 	subjects = append(subjects, mutant.Receivers()...)
 	whole := o.Mutants == nil
 	if !whole {
@@ -108,7 +111,7 @@ func judgeAll(ctx context.Context, o Options, subjects []mutant.Mutant, rows []R
 	for range min(atOnce, len(subjects)) {
 		workers.Go(func() {
 			for i := range next {
-				row := judge(ctx, subjects[i], o.Seed)
+				row := o.judge(ctx, subjects[i])
 				mu.Lock()
 				rows[i] = row
 				done++
@@ -130,15 +133,16 @@ func judgeAll(ctx context.Context, o Options, subjects []mutant.Mutant, rows []R
 }
 
 // judge runs the suite against one mutant and compares.
-func judge(ctx context.Context, m mutant.Mutant, seed uint64) (row Row) {
+func (o Options) judge(ctx context.Context, m mutant.Mutant) (row Row) {
 	row = Row{Mutant: m.Name, Doc: m.Doc, Missed: []string{}, Blamed: []string{}, Caught: []string{}}
-	s, err := prepare(m, clock.New(), seed)
+	s, err := o.prepare(ctx, m, clock.New())
 	if err != nil {
 		row.Wrong = err.Error()
 		return row
 	}
 	defer func() {
-		if err := s.receiver.Close(context.WithoutCancel(ctx)); err != nil && row.Wrong == "" {
+		err := errors.Join(s.receiver.Close(context.WithoutCancel(ctx)), s.clean())
+		if err != nil && row.Wrong == "" {
 			row.Wrong = err.Error()
 		}
 	}()

@@ -4,13 +4,17 @@
 package selftest
 
 import (
+	"context"
 	"crypto/ed25519"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
+	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/benbjohnson/clock"
@@ -20,7 +24,6 @@ import (
 	"github.com/whconform/whconform/conformance/receiver"
 	"github.com/whconform/whconform/reference/mutant"
 	"github.com/whconform/whconform/reference/profile"
-	ref "github.com/whconform/whconform/reference/receiver"
 	"github.com/whconform/whconform/reference/signature"
 )
 
@@ -28,11 +31,12 @@ import (
 // mutants' faults with it, so that a hundred runs end within a minute. The
 // suite and the mutants read them from one place.
 const (
-	ackTimeout  = 5 * time.Second        // the provider's timeout; 15 s in the profile
-	fastAnswer  = 2 * time.Second        // 1 s; longer here, as many runs share the machine
-	burstAnswer = 3 * time.Second        // 2 s; likewise
-	stall       = 3 * time.Second        // how long a receiver may hold a body; 65 s
-	bodyTimeout = 700 * time.Millisecond // of the reference; 30 s
+	ackTimeout  = 9 * time.Second        // the provider's timeout; 15 s in the profile
+	fastAnswer  = 4 * time.Second        // 1 s; longer here, as many runs share the machine
+	burstAnswer = 6 * time.Second        // 2 s; likewise
+	process     = 4 * time.Second        // 15 s; likewise
+	stall       = 6 * time.Second        // how long a receiver may hold a body; 65 s
+	settle      = 120 * time.Millisecond // 1.5 s; a mutant works at once or never
 	drip        = 50 * time.Millisecond  // between the bytes of a slow body; 1 s
 	flood       = 100 * time.Millisecond // 10 s
 	floodLeast  = 150                    // above what mutants wear out at
@@ -42,8 +46,12 @@ const (
 	headerTop   = 6 << 20                // 16 MiB; likewise
 )
 
+// BodyTimeout is how long a mutant lets a body take; 30 s in the reference.
+const BodyTimeout = 700 * time.Millisecond
+
 func bounds() receiver.Bounds {
 	b := receiver.DefaultBounds()
+	b.Process, b.Settle = process, settle
 	b.FloodLeast, b.FloodMore, b.Oversize, b.HeaderTop, b.BurstSize = floodLeast, floodMore, oversize, headerTop, burstSize
 	b.Fast, b.Burst, b.Stall, b.Drip, b.Flood = fastAnswer, burstAnswer, stall, drip, flood
 	return b
@@ -53,10 +61,11 @@ func bounds() receiver.Bounds {
 type subject struct {
 	config   conformance.Config
 	receiver drive.Receiver
+	clean    func() error // after the receiver is closed
 }
 
-// prepare serves a mutant on loopback and makes the configuration of its run.
-func prepare(m mutant.Mutant, c clock.Clock, seed uint64) (subject, error) {
+// prepare starts a mutant on loopback and makes the configuration of its run.
+func (o Options) prepare(ctx context.Context, m mutant.Mutant, c clock.Clock) (subject, error) {
 	p, err := scaled(m.Profile)
 	if err != nil {
 		return subject{}, err
@@ -65,13 +74,28 @@ func prepare(m mutant.Mutant, c clock.Clock, seed uint64) (subject, error) {
 	if err != nil {
 		return subject{}, fmt.Errorf("making the scheme of %s: %w", p.Name, err)
 	}
-	random := rand.NewChaCha8([32]byte{byte(seed)})
-	secrets, configured, err := newSecrets(scheme, random)
+	secrets, configured, err := newSecrets(scheme, rand.NewChaCha8([32]byte{byte(o.Seed)}))
 	if err != nil {
 		return subject{}, err
 	}
+	start := o.serve
+	if slices.Contains(m.Needs, mutant.Managed) {
+		start = o.exec
+	}
+	r, clean, err := start(ctx, m, p, scheme, configured, c)
+	if err != nil {
+		return subject{}, fmt.Errorf("starting %s: %w", m.Name, err)
+	}
+	return subject{receiver: r, clean: clean, config: conformance.Config{
+		Receiver: r, Target: "mutant:" + m.Name, Profile: p, Secrets: secrets, Clock: c, Seed: o.Seed,
+		Bounds: bounds(), Slow: true, SideBySide: sideBySide(m), Rate: 1e6, Load: true,
+	}}, nil
+}
+
+// serve runs a mutant in this process: most faults do not need another.
+func (o Options) serve(_ context.Context, m mutant.Mutant, p *profile.Profile, scheme signature.Scheme, s drive.Secrets, c clock.Clock) (drive.Receiver, func() error, error) {
 	config := drive.HandlerConfig{
-		Secrets: configured, Listener: m.Listener,
+		Secrets: s, Listener: m.Listener,
 		New: func(s drive.Secrets) (*http.Server, error) {
 			keys, err := readKeys(scheme, s)
 			if err != nil {
@@ -79,26 +103,63 @@ func prepare(m mutant.Mutant, c clock.Clock, seed uint64) (subject, error) {
 			}
 			return m.HTTPServer(mutant.Config{
 				Profile: p, Keys: keys, Clock: c, Logger: slog.New(slog.DiscardHandler),
-				BodyTimeout: bodyTimeout, AckTimeout: ackTimeout, Fast: fastAnswer, Burst: burstAnswer,
+				BodyTimeout: BodyTimeout, AckTimeout: ackTimeout, Fast: fastAnswer, Burst: burstAnswer,
 			})
 		},
 	}
+	nothing := func() error { return nil }
 	if slices.Contains(m.Needs, mutant.PublicName) {
 		config.PublicName = "hooks.example.com"
 	}
+	var err error
 	if slices.Contains(m.Needs, mutant.HTTPS) {
 		if config.ServerTLS, config.ClientTLS, err = certificates(m.TLS); err != nil {
-			return subject{}, err
+			return nil, nil, err
 		}
 	}
 	r, err := drive.Handler(config)
-	if err != nil {
-		return subject{}, fmt.Errorf("serving %s: %w", m.Name, err)
+	if err != nil || config.ServerTLS != nil || config.PublicName != "" {
+		return r, nothing, err // nobody observes it: its address is not a plain one
 	}
-	return subject{receiver: r, config: conformance.Config{
-		Receiver: r, Target: "mutant:" + m.Name, Profile: p, Secrets: secrets, Clock: c, Seed: seed,
-		Bounds: bounds(), Slow: true, SideBySide: sideBySide(m), Rate: 1e6, Load: true,
-	}}, nil
+	observed, err := drive.Observed(r, observer)
+	return observed, nothing, err
+}
+
+// exec runs a mutant as a process of its own, which can be killed.
+func (o Options) exec(ctx context.Context, m mutant.Mutant, _ *profile.Profile, _ signature.Scheme, s drive.Secrets, _ clock.Clock) (drive.Receiver, func() error, error) {
+	command, err := o.command(m.Name)
+	if err != nil {
+		return nil, nil, err
+	}
+	state, err := os.MkdirTemp("", "whconform-selftest-")
+	if err != nil {
+		return nil, nil, fmt.Errorf("making a state folder: %w", err)
+	}
+	clean := func() error { return os.RemoveAll(state) }
+	r, err := drive.Exec(ctx, drive.ExecConfig{Command: command, Secrets: s, State: state})
+	if err != nil {
+		return nil, nil, errors.Join(err, clean())
+	}
+	observed, err := drive.Observed(r, observer)
+	return observed, clean, err
+}
+
+// command starts a mutant as a process: this program's own, unless the options
+// name another.
+func (o Options) command(name string) ([]string, error) {
+	if o.Command != nil {
+		return o.Command(name), nil
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("finding this program: %w", err)
+	}
+	return []string{self, "reference", "receiver", "--mutant", name, "--body-timeout", BodyTimeout.String()}, nil
+}
+
+// observer asks a mutant how often an event had its effect.
+func observer(r drive.Receiver) (drive.Observer, error) {
+	return drive.ObserveURL(drive.ObserveURLConfig{Template: strings.TrimSuffix(r.Target(0).URL, "/") + "/_observe/events/{id}"})
 }
 
 // sideBySide is how many scenarios of a mutant's run are recorded at a time.
@@ -107,18 +168,6 @@ func sideBySide(m mutant.Mutant) int {
 		return 1
 	}
 	return 8
-}
-
-// reference is the mutant without a fault.
-func reference(profileName string, needs ...string) mutant.Mutant {
-	return mutant.Mutant{
-		Name: "reference", Doc: "no fault", Profile: profileName, Needs: needs,
-		New: func(c mutant.Config) (http.Handler, error) {
-			return ref.New(ref.Config{
-				Profile: c.Profile, Keys: c.Keys, Store: ref.NewMemory(), Clock: c.Clock, Logger: c.Logger, BodyTimeout: c.BodyTimeout,
-			})
-		},
-	}
 }
 
 // scaled is a profile with the provider's timeout of a self-test.

@@ -47,6 +47,10 @@ func answer(q Question, check Check, found bool, t *evidence.Transcript) evidenc
 	case t.Partial:
 		return skipped(ruling, evidence.Skip{Reason: evidence.NotReached, Detail: "the run ended in the middle of its scenario"})
 	}
+	if broken, ok := t.Errors[q.Requirement.ID]; ok {
+		ruling.Outcome, ruling.Detail = evidence.Error, broken
+		return ruling
+	}
 	if skip, ok := t.Skips[q.Requirement.ID]; ok {
 		return skipped(ruling, skip)
 	}

@@ -86,6 +86,7 @@ type recording struct {
 	done      int
 	out       []*evidence.Transcript
 	died      []string // see Recorder.Died; written between phases only
+	lost      bool     // the subject did not come back when it was last asked to; likewise
 }
 
 // run records the scenarios at the given indexes, at most n at a time.
@@ -129,6 +130,7 @@ func (r *recording) record(ctx context.Context, i int) *evidence.Transcript {
 	s := r.scenarios[i]
 	rec := newRecorder(s.Name)
 	rec.died = r.died
+	rec.t.Kills = s.Kills
 	began := time.Now()
 	err := guarded(ctx, s, rec)
 	t := rec.finish()
@@ -237,6 +239,17 @@ func (r *Recorder) Skip(requirement string, reason evidence.SkipReason, detail s
 	r.t.Skips[requirement] = evidence.Skip{Reason: reason, Detail: detail}
 }
 
+// Break records that a requirement cannot be judged from this scenario because
+// something beside the subject failed. Its other requirements are not touched.
+func (r *Recorder) Break(requirement string, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.t.Errors == nil {
+		r.t.Errors = map[string]string{}
+	}
+	r.t.Errors[requirement] = err.Error()
+}
+
 func (r *Recorder) finish() *evidence.Transcript {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -248,15 +261,39 @@ func (r *Recorder) finish() *evidence.Transcript {
 	return &t
 }
 
-// trimmed cuts bodies at wire.BodyLimit; sizes keep the whole.
+// headerKept is how much of one header line's value a transcript keeps, 8 KiB:
+// what servers take by default. Scenarios send lines of many megabytes, which
+// would make a report of as many.
+const headerKept = 8 << 10
+
+// trimmed cuts bodies at wire.BodyLimit and the values of headers at
+// headerKept; the sizes of bodies keep the whole.
 func trimmed(x wire.Exchange) wire.Exchange {
+	x.Request.Headers = trimmedHeaders(x.Request.Headers)
 	if len(x.Request.Body) > wire.BodyLimit {
 		x.Request.Body = x.Request.Body[:wire.BodyLimit:wire.BodyLimit]
 	}
-	if x.Response != nil && len(x.Response.Body) > wire.BodyLimit {
-		response := *x.Response
-		response.Body = response.Body[:wire.BodyLimit:wire.BodyLimit]
-		x.Response = &response
+	if x.Response == nil {
+		return x
 	}
+	response := *x.Response
+	response.Headers = trimmedHeaders(response.Headers)
+	if len(response.Body) > wire.BodyLimit {
+		response.Body = response.Body[:wire.BodyLimit:wire.BodyLimit]
+	}
+	x.Response = &response
 	return x
+}
+
+func trimmedHeaders(headers []wire.Header) []wire.Header {
+	if !slices.ContainsFunc(headers, func(h wire.Header) bool { return len(h.Value) > headerKept }) {
+		return headers
+	}
+	out := slices.Clone(headers)
+	for i := range out {
+		if n := len(out[i].Value); n > headerKept {
+			out[i].Value = strings.Clone(out[i].Value[:headerKept]) + fmt.Sprintf("… (%d bytes in all)", n)
+		}
+	}
+	return out
 }

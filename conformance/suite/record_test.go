@@ -374,3 +374,23 @@ func TestBodiesAreCutAtTheLimitAndSizesKept(t *testing.T) {
 		t.Error("a body of just the limit was cut")
 	}
 }
+
+func TestHeaderLinesAreCutWithTheirSizeTold(t *testing.T) {
+	long := strings.Repeat("x", 1<<20)
+	headers := []wire.Header{{Name: "A", Value: "short"}, {Name: "B", Value: long}}
+	got := Record(t.Context(), Config{}, []Scenario{{Name: "s", Record: func(_ context.Context, r *Recorder) error {
+		r.Add(wire.Exchange{Request: wire.Request{Headers: headers}, Response: &wire.Response{Headers: headers}})
+		return nil
+	}}})[0].Exchanges[0]
+	for _, kept := range [][]wire.Header{got.Request.Headers, got.Response.Headers} {
+		if kept[0] != headers[0] {
+			t.Errorf("a short line became %+v", kept[0])
+		}
+		if n := len(kept[1].Value); n > headerKept+100 || !strings.HasSuffix(kept[1].Value, "x… (1048576 bytes in all)") {
+			t.Errorf("%d bytes of a long line are kept", n)
+		}
+	}
+	if headers[1].Value != long {
+		t.Error("the scenario's own lines were changed")
+	}
+}

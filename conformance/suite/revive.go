@@ -3,6 +3,7 @@ package suite
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/whconform/whconform/conformance/evidence"
 	"github.com/whconform/whconform/reference/wire"
@@ -63,12 +64,25 @@ func innocent(t *evidence.Transcript) bool {
 	return i >= 0 && (t.Exchanges[i].Fault == wire.FaultRefused || t.Exchanges[i].Label == t.Control)
 }
 
+// onceMore is how long a subject that did not come back before is given from
+// then on: dozens of scenarios ask for it, one after another.
+const onceMore = time.Second
+
 // revive brings the subject back, as far as that can be done.
 func (r *recording) revive(ctx context.Context) bool {
-	return r.cfg.Revive != nil && r.cfg.Revive(ctx) == nil
+	if r.cfg.Revive == nil {
+		return false
+	}
+	if r.lost {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, onceMore)
+		defer cancel()
+	}
+	r.lost = r.cfg.Revive(ctx) != nil
+	return !r.lost
 }
 
 // faulty tells whether an exchange of the transcript ended with one of faults.
 func faulty(t *evidence.Transcript, faults ...string) bool {
-	return t != nil && slices.ContainsFunc(t.Exchanges, func(x wire.Exchange) bool { return slices.Contains(faults, x.Fault) })
+	return t != nil && !t.Kills && slices.ContainsFunc(t.Exchanges, func(x wire.Exchange) bool { return slices.Contains(faults, x.Fault) })
 }

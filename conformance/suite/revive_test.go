@@ -147,3 +147,24 @@ func TestASubjectThatLivesIsNotVisitedTwice(t *testing.T) {
 		t.Error("it is marked as gone")
 	}
 }
+
+func TestASubjectThatDoesNotComeBackIsNotWaitedForAgainAndAgain(t *testing.T) {
+	m := &mortal{}
+	patient := 0
+	revive := func(ctx context.Context) error {
+		if _, bounded := ctx.Deadline(); !bounded {
+			patient++
+		}
+		return errors.New("nothing there")
+	}
+	scenarios := []Scenario{m.visit("deadly", always)}
+	for i := range 20 {
+		s := m.visit(fmt.Sprint(i), never)
+		s.Alone = i%2 == 0
+		scenarios = append(scenarios, s)
+	}
+	Record(t.Context(), Config{SideBySide: 1, Revive: revive}, scenarios)
+	if patient != 1 {
+		t.Errorf("it was waited for in full %d times, want once", patient)
+	}
+}

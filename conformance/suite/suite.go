@@ -19,6 +19,7 @@ import (
 type Scenario struct {
 	Name  string // the id of the requirement whose file it stands in
 	Slow  bool   // waits for tens of seconds: recorded after the others, beside the other slow ones
+	Kills bool   // ends a subject of its own on purpose, so that lost connections are its own doing
 	Alone bool   // disturbs others or is disturbed by them: recorded last, one at a time
 	// Record sends and records. An error means that the scenario broke down and
 	// says nothing about the subject; faults of the subject are evidence.

@@ -27,12 +27,22 @@ func reference(changes ...change) maker {
 		if err != nil {
 			return nil, err
 		}
+		if c.journal == nil { // nobody observes what it does
+			if c.journal, err = openJournal(""); err != nil {
+				return nil, err
+			}
+		}
 		config := receiver.Config{
-			Profile: c.Profile, Keys: c.Keys, Scheme: scheme, Store: receiver.NewMemory(),
+			Profile: c.Profile, Keys: c.Keys, Scheme: scheme,
 			Clock: c.Clock, Logger: c.Logger, BodyTimeout: c.BodyTimeout,
 		}
 		for _, apply := range changes {
 			apply(&config)
+		}
+		if config.Store == nil {
+			if config.Store, err = durable(c.journal); err != nil {
+				return nil, err
+			}
 		}
 		return receiver.New(config)
 	}

@@ -41,6 +41,7 @@ const (
 	Ed25519             = "ed25519"              // Config.Keys holds a public key
 	SecondConfiguration = "second-configuration" // New is called again, with other keys
 	PublicName          = "public-name"          // its URL names a host beyond loopback
+	Managed             = "managed"              // it is run as a process, which can be killed
 	HTTPS               = "https"                // it is served over TLS, with TLS applied to the server's configuration
 	Insecure            = "insecure"             // deliveries do not verify its certificate
 	Slow                = "slow"                 // the rows that wait for tens of seconds are judged
@@ -62,6 +63,11 @@ type Config struct {
 	AckTimeout  time.Duration // what the run takes for the provider's timeout; 0: the profile's
 	Fast        time.Duration // what the run takes for a fast answer; 0: 1 s
 	Burst       time.Duration // likewise in a burst; 0: 2 s
+
+	// State is the folder for what must outlast the process; "": memory.
+	State string
+
+	journal *journal // opened by HTTPServer
 }
 
 // Mutant is a receiver with one deliberate fault.
@@ -98,16 +104,27 @@ type Mutant struct {
 // HTTPServer makes the mutant's handler and the server around it: the
 // reference's, with the mutant's own changes. The caller wraps the listener and
 // the TLS configuration.
+//
+// At /_observe/events/{id} the server tells how often an event had its effect.
 func (m Mutant) HTTPServer(c Config) (*http.Server, error) {
+	var err error
+	if c.journal, err = openJournal(c.State); err != nil {
+		return nil, fmt.Errorf("making the mutant %s: %w", m.Name, err)
+	}
 	h, err := m.New(c)
 	if err != nil {
 		return nil, fmt.Errorf("making the mutant %s: %w", m.Name, err)
 	}
-	s := receiver.HTTPServer(h)
+	s := receiver.HTTPServer(c.journal.observed(h))
 	if m.Server != nil {
 		m.Server(s)
 	}
 	return s, nil
+}
+
+// Reference is the mutant without a fault: what all others are made from.
+func Reference(profile string) Mutant {
+	return Mutant{Name: "reference", Doc: "no fault", Profile: profile, New: reference()}
 }
 
 // Receivers returns every mutant receiver, group by group in the catalogue's
@@ -116,7 +133,7 @@ func Receivers() []Mutant {
 	var all []Mutant
 	for _, group := range [][]Mutant{
 		general(), signatureMutants(), rawbodyMutants(), replayMutants(), duplicateMutants(),
-		acknowledgeMutants(), orderMutants(), limitsMutants(), rotationMutants(), transportMutants(),
+		acknowledgeMutants(), orderMutants(), durabilityMutants(), limitsMutants(), rotationMutants(), transportMutants(),
 	} {
 		all = append(all, group...)
 	}

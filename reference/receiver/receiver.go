@@ -87,7 +87,7 @@ func (r *Receiver) receive(w http.ResponseWriter, req *http.Request, body []byte
 	m := Message{ID: r.identity.id(raw), Type: r.identity.eventType(raw), Body: body, ReceivedAt: now, Key: key.Label}
 	added, err := r.keep(req.Context(), m)
 	if err != nil {
-		r.log.Error("storing a message", "id", m.ID, "error", err)
+		r.tellUnstored(m, err)
 		unavailable(w)
 		return
 	}
@@ -103,6 +103,16 @@ func (r *Receiver) keep(ctx context.Context, m Message) (added bool, err error) 
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
 	return r.store.Add(ctx, m)
+}
+
+// tellUnstored logs that m could not be stored. A store that tells its operator
+// by itself when it stops to work needs no line for each delivery that meets it.
+func (r *Receiver) tellUnstored(m Message, err error) {
+	level := slog.LevelError
+	if errors.Is(err, ErrUnavailable) {
+		level = slog.LevelDebug
+	}
+	r.log.Log(context.Background(), level, "storing a message", "id", m.ID, "error", err)
 }
 
 // refuse answers a delivery that does not verify. The answer is the same

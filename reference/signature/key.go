@@ -10,6 +10,7 @@ import (
 	"io"
 	"log/slog"
 	"slices"
+	"sync"
 )
 
 // Kind is what a key can do.
@@ -47,6 +48,11 @@ type material struct {
 	text    string // as it was given; empty for a key made of bytes
 	sha256s statePool
 	sha1s   statePool
+
+	// spellings are made when a text is first searched for the secret: a run
+	// searches some thousand texts.
+	spelled   sync.Once
+	spellings []needle
 }
 
 // RawKey makes an HMAC key of any bytes, also of none. Schemes read keys by

@@ -81,6 +81,11 @@ func replaceFold(b, needle, mask []byte) []byte {
 // redacting leaves no rest.
 func (k Key) needles() []needle {
 	m := k.m.open()
+	m.spelled.Do(func() { m.spellings = m.spell() })
+	return m.spellings
+}
+
+func (m *material) spell() []needle {
 	var out []needle
 	if m.text != "" {
 		out = append(out, needle{"text", []byte(m.text)})

@@ -1,0 +1,70 @@
+package receiver
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/whconform/whconform/conformance/drive"
+	"github.com/whconform/whconform/conformance/evidence"
+)
+
+// What the wire cannot show: how often an event was processed, as an observer
+// counts it. A scenario asks and records a fact; the check looks at the fact.
+
+const (
+	factProcessed = "processed: " // + what was sent: how often
+	factFailed    = "failed: "    // + what was sent: the event stands on the failed list
+)
+
+// count waits until the event was processed, or stands on the failed list, then
+// watches for a second effect, and records what it saw for the requirement id.
+// An observer that fails breaks that requirement and no other.
+func (s *session) count(id, what, event string) {
+	if s.over() || !s.Subject.Has(drive.Observe) || s.Profile.Signature.ID.In == "none" {
+		return
+	}
+	reached := func(c drive.Count) bool { return c.N >= 1 || c.Failed }
+	c, err := drive.AwaitCount(s.ctx, s.Clock, s.Subject, event, s.Bounds.Process, reached)
+	if err == nil && c.N == 1 {
+		c, err = drive.Settled(s.ctx, s.Clock, s.Subject, event, 1, s.Bounds.Settle)
+	}
+	switch {
+	case s.over():
+	case err != nil:
+		s.rec.Break(id, fmt.Errorf("asking how often this was processed: %s: %w", what, err))
+	default:
+		s.rec.Fact(factProcessed+what, strconv.Itoa(c.N))
+		if c.Failed {
+			s.rec.Fact(factFailed+what, "yes")
+		}
+	}
+}
+
+// processedOnce expects that what was sent was processed, and once. lost and
+// twice are the likely causes.
+func processedOnce(what, lost, twice string) judge {
+	return func(t *evidence.Transcript) []evidence.Finding {
+		return append(notLost(t, what, lost), notTwice(t, what, twice)...)
+	}
+}
+
+// notLost expects at least one effect, notTwice at most one.
+func notLost(t *evidence.Transcript, what, cause string) []evidence.Finding {
+	if n, err := strconv.Atoi(t.Facts[factProcessed+what]); err == nil && n > 0 {
+		return nil
+	}
+	finding := evidence.Finding{Sent: what, Expected: "processed", Got: "never processed", Cause: cause}
+	if t.Facts[factFailed+what] != "" {
+		finding.Got = "not processed: it stands on the failed list"
+		finding.Cause = "The receiver could not process the suite's own event. Give it one that it can process by --payload."
+	}
+	return []evidence.Finding{finding}
+}
+
+func notTwice(t *evidence.Transcript, what, cause string) []evidence.Finding {
+	n, err := strconv.Atoi(t.Facts[factProcessed+what])
+	if err != nil || n <= 1 {
+		return nil
+	}
+	return []evidence.Finding{{Sent: what, Expected: "processed once", Got: fmt.Sprintf("processed %d times", n), Cause: cause}}
+}

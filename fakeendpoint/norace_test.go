@@ -1,0 +1,5 @@
+//go:build !race
+
+package fakeendpoint_test
+
+const raceDetector = false
