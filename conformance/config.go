@@ -10,6 +10,7 @@ package conformance
 
 import (
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -150,8 +151,14 @@ func (c Config) env() (*receiver.Env, error) {
 	if event.Type == "" {
 		event.Type = c.Profile.EventTypes[0]
 	}
-	if _, err := event.Render(provider.NewID(), event.Type); err != nil {
+	payload, err := event.Render(provider.NewID(), event.Type)
+	if err != nil {
 		return nil, usage("making the payload: %w", err)
+	}
+	// The rows on unknown fields, spellings and sizes add members to it.
+	var object map[string]any
+	if err := json.Unmarshal(payload, &object); err != nil {
+		return nil, usage("making the payload: it has to be a JSON object, as deliveries with further members are made from it: %w", err)
 	}
 	return &receiver.Env{
 		Subject: c.Receiver, Provider: provider, Profile: c.Profile, Keys: keys, Event: event, Bounds: c.Bounds, Clock: c.Clock,

@@ -37,7 +37,7 @@ func (a *answering) perform(s *Step) (again bool) {
 		return false
 	case KindReset:
 		a.fault(wire.FaultReset, "the script reset the connection")
-		a.c.reset()
+		a.c.resetting = true // once the attempt is concluded: then its sender may be back
 		return false
 	case KindClose:
 		a.fault(wire.FaultClosed, "the script closed the connection")
@@ -47,6 +47,7 @@ func (a *answering) perform(s *Step) (again bool) {
 		return false
 	case KindGarbage:
 		a.fault(wire.FaultNotHTTP, "the script answered with something else than HTTP")
+		a.c.s.answering(a.r)
 		_ = a.c.write(a.r, []byte(garbage))
 		return false
 	case KindExpired, KindWrongHost, KindSelfSigned:
@@ -147,6 +148,7 @@ func (a *answering) status(s *Step) bool {
 	if r.Request.Method != http.MethodHead {
 		out = append(out, s.Body...)
 	}
+	c.s.answering(r)
 	err := c.write(r, out)
 	c.s.buffers.Put(buffer)
 	r.Took = time.Since(a.real)

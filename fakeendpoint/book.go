@@ -116,26 +116,42 @@ func (s *Server) take(p *Path, r *record, now time.Time) {
 // arrive notes that r's request has come as far as it will, and returns the
 // handlers that the path has now.
 func (s *Server) arrive(r *record) []Handler {
+	id := strings.Clone(r.path.check.message(&r.Request)) // remembered for longer than the head that it is a part of
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r.arrived = true
-	if id := r.path.check.message(&r.Request); id != "" {
-		id = strings.Clone(id) // remembered for longer than the head that it is a part of
-		key := messageKey{r.path, id}
-		state := s.messages.get(key)
-		state.count++
-		r.ID, r.OfMessage = id, state.count
-		if !state.ended.IsZero() {
-			r.Since = r.Began.Sub(state.ended)
+	if id != "" {
+		m := s.messages.of(messageKey{r.path, id})
+		m.count++
+		r.ID, r.OfMessage, r.message = id, m.count, m
+		if !m.ended.IsZero() {
+			r.Since = r.Began.Sub(m.ended)
 		}
-		state.ended = time.Time{}
-		s.messages.put(key, state)
+		r.before, m.last, m.ended = m.last, r, time.Time{}
+	}
+	if s.config.OnAttempt != nil {
+		r.told = make(chan struct{})
 	}
 	if !r.forgotten {
 		r.path.arrived++
 		r.path.wake()
 	}
 	return r.path.handlers
+}
+
+// answering notes that r's answer is about to be written in one piece. Its
+// sender may have it, and be back with the next attempt of the message, before
+// this attempt is concluded.
+func (s *Server) answering(r *record) {
+	if r.ID == "" {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r.answering = true
+	if r.message.last == r {
+		r.message.ended = s.clock.Now()
+	}
 }
 
 // conclude notes that r is over.
@@ -146,26 +162,47 @@ func (s *Server) conclude(r *record) {
 	}
 	s.mu.Lock()
 	r.concluded = true
-	if r.ID != "" && !r.forgotten {
-		key := messageKey{p, r.ID}
-		state := s.messages.get(key)
-		state.ended = r.Ended
-		s.messages.put(key, state)
+	if m := r.message; m != nil {
+		if m.last == r { // and no later attempt is under way
+			m.last, m.ended = nil, r.Ended
+		}
+		r.message = nil
 	}
+	before := r.before
+	r.before = nil
+	wait := before != nil && before.answering && !before.concluded
 	if !r.forgotten {
 		p.concluded++
 		s.ledger.add(r)
 		p.wake()
 	}
-	var told Attempt
+	var attempt Attempt
 	if s.config.OnAttempt != nil {
-		told = r.snapshot()
+		attempt = r.snapshot()
 	}
 	s.mu.Unlock()
-	if s.config.OnAttempt != nil {
-		p.check.scrub(&told)
-		s.telling.Lock()
-		s.config.OnAttempt(told)
-		s.telling.Unlock()
+	if s.config.OnAttempt == nil {
+		return
+	}
+	p.check.scrub(&attempt)
+	if wait {
+		s.await(before.told)
+	}
+	s.telling.Lock()
+	defer s.telling.Unlock()
+	s.config.OnAttempt(attempt)
+	close(r.told)
+}
+
+// await waits until the attempt before was told of, so that a message's attempts
+// are told of in their order. That one's answer is on its way, so it will not
+// take long.
+func (s *Server) await(told <-chan struct{}) {
+	t := time.NewTimer(tellWait)
+	defer t.Stop()
+	select {
+	case <-told:
+	case <-t.C:
+	case <-s.done:
 	}
 }

@@ -44,6 +44,8 @@ type conn struct {
 
 	one [1]byte // what a held connection reads into
 
+	resetting bool // the connection ends with a RST
+
 	mu      sync.Mutex
 	round   int  // counts holds, so that a late timer ends no other one
 	holding bool // and the timer of this round has not fired
@@ -77,7 +79,11 @@ func (c *conn) serve() {
 
 // finish closes the connection and notes it in the last attempt.
 func (c *conn) finish() {
-	_ = c.nc.Close()
+	if c.resetting {
+		c.reset()
+	} else {
+		_ = c.nc.Close()
+	}
 	c.r = c.w
 	c.release()
 	c.unreserve()
@@ -245,8 +251,9 @@ func (c *conn) readWithin(d time.Duration, exact bool) {
 
 // write sends a part of r's answer.
 func (c *conn) write(r *record, p []byte) error {
-	if now := time.Now(); c.writeBy.Sub(now) < c.s.limits.Stall*3/4 {
-		c.writeBy = now.Add(c.s.limits.Stall)
+	real := time.Now()
+	if c.writeBy.Sub(real) < c.s.limits.Stall*3/4 {
+		c.writeBy = real.Add(c.s.limits.Stall)
 		_ = c.nc.SetWriteDeadline(c.writeBy)
 	}
 	if r.Answered.IsZero() {
@@ -258,10 +265,16 @@ func (c *conn) write(r *record, p []byte) error {
 		r.Answered = c.s.clock.Now()
 		r.Sent = r.BodyRead
 	}
+	// The time is taken first: once the peer has the answer, a virtual clock may
+	// have moved on. Only a write that had to wait ended later than it began.
+	at := c.s.clock.Now()
 	n, err := c.nc.Write(p)
 	r.Written += int64(n)
 	if n > 0 {
-		r.LastWrite = c.s.clock.Now()
+		if time.Since(real) > stallNotice {
+			at = c.s.clock.Now()
+		}
+		r.LastWrite = at
 	}
 	if err != nil {
 		r.Peer = peerEnd(err)

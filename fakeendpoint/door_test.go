@@ -1,6 +1,7 @@
 package fakeendpoint_test
 
 import (
+	"bufio"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -315,5 +316,47 @@ func TestClosingEndsWhatIsHeldAndWhoWaits(t *testing.T) {
 	}
 	if err := r.Close(); err != nil {
 		t.Errorf("closing again: %v", err)
+	}
+}
+
+func TestScriptsHoldAndResetOverTLSToo(t *testing.T) {
+	r := newRig(t, func(c *fakeendpoint.Config) { c.Certificate = fakeendpoint.Good })
+	p := r.path("tls", "slow(5s,503),drip(1B,1s,size=2),huge(1MiB,chunked),early(413),reset", r.key)
+	connect := func() *peer {
+		c, err := tls.Dial("tcp", hostPort(p.URL()), r.ClientTLS())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		_ = c.SetDeadline(time.Now().Add(patience))
+		return &peer{t, c, bufio.NewReader(c)}
+	}
+	conn := connect()
+	conn.send(r.signed(p, "msg_1", "{}") + post(p, "{}"))
+	r.held(1)
+	r.clock.Add(5 * time.Second)
+	if answer, _ := conn.answer(); answer.StatusCode != 503 {
+		t.Errorf("it answered %d", answer.StatusCode)
+	}
+	r.held(1) // the second request had come with the first
+	r.clock.Add(time.Second)
+	if answer, body := conn.answer(); answer.StatusCode != 200 || len(body) != 2 {
+		t.Errorf("it answered %d %q", answer.StatusCode, body)
+	}
+	conn.send(post(p, "{}"))
+	if _, body := conn.answer(); len(body) != 1<<20 {
+		t.Errorf("%d bytes came", len(body))
+	}
+	conn.send("POST /tls HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n")
+	if answer, _ := conn.answer(); answer.StatusCode != 413 {
+		t.Errorf("it answered %d", answer.StatusCode)
+	}
+	conn = connect()
+	conn.send(post(p, "{}"))
+	if _, err := conn.in.ReadByte(); !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("the error is %v", err)
+	}
+	if all := attempts(t, p, 5); !all[0].Verification.OK() || all[4].Fault != wire.FaultReset {
+		t.Errorf("the records are %+v", all)
 	}
 }

@@ -5,7 +5,6 @@ package fakeendpoint_test
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"syscall"
 	"testing"
 	"time"
@@ -30,17 +29,6 @@ func descriptors(t testing.TB) int {
 		t.Fatal(err)
 	}
 	return int(min(limit.Cur, 1<<20)) - 100
-}
-
-// memory is what the Go program uses: heap and stacks, once what is garbage is
-// collected and what shrinks has shrunk.
-func memory() int64 {
-	for range 3 {
-		runtime.GC()
-	}
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapInuse + m.StackInuse)
 }
 
 func TestTenThousandConnectionsAreHeldCheaply(t *testing.T) {

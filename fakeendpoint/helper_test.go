@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -249,4 +250,15 @@ func mustKey(t testing.TB) signature.Key {
 		t.Fatal(err)
 	}
 	return key
+}
+
+// memory is what the Go program uses: heap and stacks, once what is garbage is
+// collected and what shrinks has shrunk.
+func memory() int64 {
+	for range 3 {
+		runtime.GC()
+	}
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapInuse + m.StackInuse)
 }

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -279,12 +280,13 @@ type memoryConn struct {
 	net.Conn
 	in   io.Reader
 	out  strings.Builder
+	once sync.Once
 	done chan struct{}
 }
 
 func (c *memoryConn) Read(p []byte) (int, error)       { return c.in.Read(p) }
 func (c *memoryConn) Write(p []byte) (int, error)      { return c.out.Write(p) }
-func (c *memoryConn) Close() error                     { close(c.done); return nil }
+func (c *memoryConn) Close() error                     { c.once.Do(func() { close(c.done) }); return nil }
 func (c *memoryConn) RemoteAddr() net.Addr             { return &net.TCPAddr{} }
 func (c *memoryConn) SetReadDeadline(time.Time) error  { return nil }
 func (c *memoryConn) SetWriteDeadline(time.Time) error { return nil }

@@ -126,6 +126,10 @@ const (
 	strayCount  = 64
 	straySample = 512
 
+	// tellWait bounds the wait for the attempt before to be told of first, when
+	// both end at nearly the same time.
+	tellWait = 100 * time.Millisecond
+
 	// knownKeys is how many keys are remembered to keep their secrets out of
 	// strays, which belong to no path.
 	knownKeys = 64

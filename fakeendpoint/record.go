@@ -15,6 +15,11 @@ type record struct {
 	arrived   bool
 	concluded bool
 	forgotten bool
+	answering bool // its answer is being written in one piece
+
+	message *messageState // of the message it claims, until it is concluded
+	before  *record       // the message's attempt before, if that was under way when this one came
+	told    chan struct{} // closed when OnAttempt has been called; nil without it
 }
 
 // snapshot is the attempt with what is made up only when somebody looks.
@@ -94,30 +99,33 @@ type messageKey struct {
 type messageState struct {
 	count int
 	ended time.Time // of the attempt before; zero while that one is under way
+	last  *record   // the attempt before, until it is concluded
 }
 
 // messages counts the attempts of messages. Of ids that nobody has seen for
 // long it remembers nothing: it keeps two generations of a bounded size, and
 // what is used moves to the younger one. It is guarded by Server.mu.
-type messages struct{ young, old map[messageKey]messageState }
+type messages struct{ young, old map[messageKey]*messageState }
 
-func (m *messages) get(k messageKey) messageState {
-	if s, ok := m.young[k]; ok {
-		return s
+// of is the state of a message, to be read and changed.
+func (m *messages) of(k messageKey) *messageState {
+	if state := m.young[k]; state != nil {
+		return state
 	}
-	return m.old[k]
-}
-
-func (m *messages) put(k messageKey, s messageState) {
+	state := m.old[k]
+	if state == nil {
+		state = &messageState{}
+	}
 	if m.young == nil || len(m.young) >= messageCount {
-		m.old, m.young = m.young, make(map[messageKey]messageState)
+		m.old, m.young = m.young, make(map[messageKey]*messageState)
 	}
-	m.young[k] = s
+	m.young[k] = state
+	return state
 }
 
 // drop forgets the messages of a path.
 func (m *messages) drop(p *Path) {
-	for _, generation := range []map[messageKey]messageState{m.young, m.old} {
+	for _, generation := range []map[messageKey]*messageState{m.young, m.old} {
 		for k := range generation {
 			if k.path == p {
 				delete(generation, k)

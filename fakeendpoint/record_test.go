@@ -238,6 +238,25 @@ func TestTheDelayOfARetryIsFromTheEndOfTheAttemptBefore(t *testing.T) {
 	}
 }
 
+func TestAttemptsOfAMessageAreToldOfInTheirOrder(t *testing.T) {
+	const copies = 300
+	told := make(chan fakeendpoint.Attempt, copies)
+	r := newRig(t, func(c *fakeendpoint.Config) { c.OnAttempt = func(a fakeendpoint.Attempt) { told <- a } })
+	p := r.path("order", "200", r.key)
+	for range copies { // each at once when the one before is answered, by another connection
+		r.clock.Set(r.clock.Now().Add(time.Second))
+		conn := dial(t, p)
+		conn.status(r.signed(p, "msg_1", "{}"))
+		_ = conn.Close()
+	}
+	for i := range copies {
+		a := <-told
+		if a.OfMessage != i+1 || i > 0 && a.Since != time.Second {
+			t.Fatalf("told of attempt %d as number %d, %v after the last", a.OfMessage, i+1, a.Since)
+		}
+	}
+}
+
 func TestWaitReturnsWhenAttemptsAreOver(t *testing.T) {
 	r := newRig(t)
 	p := r.path("wait", "200,hang")

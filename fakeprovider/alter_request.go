@@ -165,7 +165,7 @@ func ChangeDigit() Alteration {
 				}
 			}
 			if at < 0 {
-				return nil, errors.New("the body has no digit to change")
+				return changeLetter(body)
 			}
 			// 1 to 9 stay among themselves: a leading zero would be another
 			// fault, malformed JSON.
@@ -175,6 +175,18 @@ func ChangeDigit() Alteration {
 			return body, nil
 		})
 	}}
+}
+
+// changeLetter changes a letter of a body without digits: the last, which
+// stands in a value.
+func changeLetter(body []byte) ([]byte, error) {
+	for i, c := range slices.Backward(body) {
+		if 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' {
+			body[i] = c ^ 1 // another letter, or a bracket beside the alphabet
+			return body, nil
+		}
+	}
+	return nil, errors.New("the body has no digit and no letter to change")
 }
 
 // AppendByte puts one more byte behind the body: a blank, after which JSON is

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"time"
 
 	"github.com/whconform/whconform/reference/wire"
@@ -18,6 +19,11 @@ const (
 	// RFC 9110 §10.1.1 has the client send it anyway after a while: receivers
 	// that never heard of Expect would wait for the body for ever.
 	ExpectWait = time.Second
+
+	// BodyWait is how long the body of an answer is read after its head: what
+	// a receiver says stands in the head, and a body that drips would hold the
+	// sender for the whole bound on the answer.
+	BodyWait = 2 * time.Second
 
 	// chunkSize is how much of a body is written at a time. Exchange.Sent is
 	// exact to within one, so it is small; larger pieces save nothing on
@@ -56,6 +62,9 @@ func (p *Provider) Send(ctx context.Context, to Target, d Draft, label string) w
 	began := time.Now()
 	finish := func() wire.Exchange {
 		x.Ended = p.clock.Now()
+		for _, key := range d.Keys { // a receiver may answer with the secret it knows
+			x.FaultDetail = string(key.Redact([]byte(x.FaultDetail)))
+		}
 		if x.Took == 0 {
 			x.Took = time.Since(began)
 		}
@@ -133,6 +142,8 @@ func (e *exchange) run(ctx context.Context) (orderly bool) {
 			w.stop()
 		}
 		e.x.Response = response
+		slow := time.AfterFunc(BodyWait, func() { _ = e.conn.SetReadDeadline(time.Unix(1, 0)) })
+		defer slow.Stop()
 		if err := r.body(response, e.req.method); err != nil {
 			e.x.FaultDetail = e.bodyDetail(ctx, response, err)
 		}
@@ -159,6 +170,8 @@ func (e *exchange) bodyDetail(ctx context.Context, r *wire.Response, err error) 
 		return fmt.Sprintf("%s: it did not end within %v", what, e.answer)
 	case ctx.Err() != nil:
 		return what + ": cancelled"
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return fmt.Sprintf("%s: it did not end within %v", what, BodyWait)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return what + ": the connection was closed before its end"
 	case isReset(err):

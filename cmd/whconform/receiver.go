@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/benbjohnson/clock"
@@ -13,6 +14,7 @@ import (
 	"github.com/whconform/whconform/conformance"
 	"github.com/whconform/whconform/conformance/catalogue"
 	"github.com/whconform/whconform/conformance/drive"
+	"github.com/whconform/whconform/conformance/evidence"
 	"github.com/whconform/whconform/conformance/receiver"
 	"github.com/whconform/whconform/conformance/report"
 	"github.com/whconform/whconform/reference/profile"
@@ -164,7 +166,7 @@ func startError(ctx context.Context, err error) error {
 // ending is the exit code of a run, and what has to be said beside its report.
 func ending(ctx context.Context, r *report.Report, err error, timeout time.Duration) error {
 	var unreachable *conformance.UnreachableError
-	late := r.DurationMS >= timeout.Milliseconds()
+	late := r.DurationMS >= timeout.Milliseconds() || cutShort(r)
 	switch {
 	case errors.As(err, &unreachable):
 		return brokenf("delivering to %s: %s. %s", r.Subject.Target, unreachable.Finding.Got, unreachable.Finding.Cause)
@@ -181,6 +183,11 @@ func ending(ctx context.Context, r *report.Report, err error, timeout time.Durat
 		return &exit{code: code}
 	}
 	return nil
+}
+
+// cutShort tells whether a scenario ran out of time.
+func cutShort(r *report.Report) bool {
+	return slices.ContainsFunc(r.Transcripts, func(t evidence.Transcript) bool { return t.Partial })
 }
 
 // answered tells whether anything came back at all.

@@ -86,7 +86,7 @@ func golden(t *testing.T, path, got string) {
 func TestCountsByGroupAndLevel(t *testing.T) {
 	type counts struct{ must, should, may, profile int }
 	want := map[string]counts{
-		"receiver.signature":   {19, 3, 5, 0},
+		"receiver.signature":   {21, 3, 5, 0},
 		"receiver.rawbody":     {2, 2, 2, 0},
 		"receiver.replay":      {4, 1, 3, 1},
 		"receiver.duplicate":   {10, 1, 2, 0},

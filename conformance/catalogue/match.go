@@ -30,7 +30,7 @@ func (e *PatternError) Error() string {
 //
 // Each value holds patterns separated by commas; blanks around them do not
 // count. In a pattern * stands for any characters, dots too, and ? for one. A
-// pattern must match an id as a whole. Without * and ? it may also be the name
+// pattern must match an id as a whole, with or without its part. Without * and ? it may also be the name
 // of a part ("sender"), of a group ("receiver.replay") or of a group without its
 // part ("rotation": those of receivers and of senders).
 //
@@ -129,7 +129,7 @@ func (p pattern) check() error {
 func (p pattern) mark(rows []Requirement, selected map[string]bool) bool {
 	found := false
 	for _, row := range rows {
-		if glob(p.text, row.ID) || p.text == row.Part() || p.text == row.Group() || p.text == bare(row.Group()) {
+		if glob(p.text, row.ID) || glob(p.text, strings.TrimPrefix(row.ID, row.Part()+".")) || p.text == row.Part() || p.text == row.Group() || p.text == bare(row.Group()) {
 			selected[row.ID] = true
 			found = true
 		}

@@ -77,7 +77,7 @@ func TestSelectRefusesWhatSelectsNothing(t *testing.T) {
 		{"a slip in a group", []string{"replya"}, `"replya" matches no requirement; did you mean "receiver.replay"`},
 		{"a slip in a glob", []string{"receiver.rotatoin.*"}, `matches no requirement; did you mean "receiver.rotation"`},
 		{"a slip in an id", []string{"receiver.replay.reject-stale"}, `did you mean "receiver.replay.rejects-stale"?`},
-		{"an id without its part", []string{"replay.clock"}, `did you mean "receiver.replay.clock"?`},
+		{"a slip in an id without its part", []string{"replay.clok"}, `did you mean "receiver.replay.clock"?`},
 		{"a prefix is not enough", []string{"receiver.rep"}, "matches no requirement"},
 		{"too long", []string{strings.Repeat("a", 201)}, "the pattern has 201 bytes, at most 200 are allowed"},
 	}

@@ -51,6 +51,10 @@ type Receiver interface {
 	Variant(context.Context, Secrets) (Receiver, error)
 }
 
+// ErrNeverListened means that a receiver was started and nothing took
+// connections on its port in time.
+var ErrNeverListened = errors.New("nothing listened on the receiver's port")
+
 // ErrRefusedToStart means that a receiver ended by itself before it listened.
 var ErrRefusedToStart = errors.New("the receiver ended before it listened")
 

@@ -21,6 +21,8 @@ const (
 	// StartTimeout is how long a command may take until its port answers: a
 	// JVM with a framework needs ten seconds on a busy machine.
 	StartTimeout = 60 * time.Second
+	// variantStart is how long a second receiver may take at least.
+	variantStart = 10 * time.Second
 	// stopGrace is how long a process may take to end after SIGTERM before it
 	// is killed. Long enough to answer what is in flight.
 	stopGrace = 3 * time.Second
@@ -68,6 +70,7 @@ func Exec(ctx context.Context, c ExecConfig) (Receiver, error) {
 type process struct {
 	config ExecConfig
 	port   int
+	took   time.Duration // the last start
 	cmd    *exec.Cmd
 	output *tail
 	exited chan struct{} // closed when cmd.Wait has returned
@@ -95,6 +98,9 @@ func (p *process) Variant(ctx context.Context, s Secrets) (Receiver, error) {
 		return nil, fmt.Errorf("making a state folder for a second receiver: %w", err)
 	}
 	c.State = state
+	// It needs about as long as the first one; a supervisor that starts a
+	// refusing process again and again would cost the whole bound.
+	c.StartTimeout = min(c.StartTimeout, max(variantStart, 3*p.took))
 	return Exec(ctx, c)
 }
 
@@ -150,6 +156,8 @@ func (p *process) start(ctx context.Context) error {
 		output.end()
 		close(exited)
 	}()
+	began := time.Now()
+	defer func() { p.took = time.Since(began) }()
 	return p.awaitPort(ctx)
 }
 
@@ -191,7 +199,7 @@ func (p *process) awaitPort(ctx context.Context) error {
 			return fmt.Errorf("%w: %q ended (%s) before anything listened on %s; its last output:\n%s", ErrRefusedToStart, p.config.Command[0], p.cmd.ProcessState, address, p.output)
 		case <-bound.C:
 			_ = p.Close(ctx)
-			return fmt.Errorf("starting the receiver: nothing listened on %s within %v (is PORT honoured?); its last output:\n%s", address, p.config.StartTimeout, p.output)
+			return fmt.Errorf("starting the receiver: %w, %s, within %v (is PORT honoured?); its last output:\n%s", ErrNeverListened, address, p.config.StartTimeout, p.output)
 		case <-ctx.Done():
 			_ = p.Close(context.WithoutCancel(ctx))
 			return fmt.Errorf("starting the receiver: %w", context.Cause(ctx))

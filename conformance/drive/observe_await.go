@@ -18,7 +18,7 @@ const (
 	// SettleTime is how long a count has to stay after it was reached. A second
 	// effect of a copy comes right behind the first, or with the next round of a
 	// worker that polls every second.
-	SettleTime = 1500 * time.Millisecond
+	SettleTime = 1200 * time.Millisecond
 	// askFirst and askLast are the gaps between two questions: the first ones
 	// small, so that a quick receiver costs no time, the last ones large, so
 	// that a slow one is not kept busy with answering.

@@ -49,7 +49,7 @@ func acknowledgeRules() []rule {
 			},
 			judge: each("an answer within the provider's timeout", func(t *evidence.Transcript, x *wire.Exchange) (string, string) {
 				if x.Fault == wire.FaultTimeout || x.Took > ackFact(t) {
-					return fmt.Sprintf("%s after %v", suite.Came(x), x.Took.Round(time.Millisecond)), "Deliveries wait for one another: a lock, a pool of connections or a single worker."
+					return fmt.Sprintf("%s after %v", suite.Came(x), x.Took.Round(time.Millisecond)), "Deliveries wait for one another: a lock, a pool of connections, a single worker, or the listen backlog of the server (5 in Python's socketserver)."
 				}
 				return "", ""
 			}),
@@ -59,7 +59,7 @@ func acknowledgeRules() []rule {
 			judge: all(
 				eachAccepted("a burst of valid deliveries, 64 at a time", "A backlog, a pool or a rate limit is smaller than a common burst."),
 				quick("a burst of valid deliveries, 64 at a time", func(t *evidence.Transcript) time.Duration { return durationFact(t, factBurst) },
-					"Deliveries wait for one another: a lock, a pool of connections or a single worker.")),
+					"Deliveries wait for one another: a lock, a pool of connections, a single worker, or the listen backlog of the server (5 in Python's socketserver).")),
 		},
 		{
 			id: "receiver.acknowledge.no-redirect", use: PreflightScenario,

@@ -154,7 +154,7 @@ func (s *session) controlDraft(draft fp.Draft) bool {
 	return x.OK()
 }
 
-// copiesAccepted expects a 2xx for what was, or will be, taken once.
+// copiesAccepted expects a 2xx and has one cause for whatever else comes.
 func copiesAccepted(cause string) judge {
 	return each("2xx", func(_ *evidence.Transcript, x *wire.Exchange) (string, string) {
 		if x.OK() {
@@ -177,7 +177,7 @@ func recordConcurrentCopies(s *session) {
 	}
 	// The rate holds before and after; the copies themselves go at one moment.
 	if err := s.Limiter.WaitN(s.ctx, min(copiesAtOnce, s.Limiter.Burst())); err != nil {
-		s.over()
+		s.fail(fmt.Errorf("%w: %w", suite.ErrOutOfTime, err))
 		return
 	}
 	release := make(chan struct{})

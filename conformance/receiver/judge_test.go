@@ -66,10 +66,10 @@ func TestJudgesTellRightFromWrong(t *testing.T) {
 			},
 		},
 		{
-			"acceptedSize wants a 2xx and blames the row's own cause for anything else",
+			"acceptedSize wants a 2xx and blames the row's own cause for anything else but a crash",
 			acceptedSize(own),
 			[]wire.Exchange{answer(200), answer(202)},
-			[]wrongly{{answer(401), own}, {answer(413), own}, {answer(415), own}, {answer(500), own}, {broken(wire.FaultReset), own}},
+			[]wrongly{{answer(401), own}, {answer(413), own}, {answer(415), own}, {answer(500), uncaught}, {broken(wire.FaultReset), crashed}},
 		},
 		{
 			"copiesAccepted wants a 2xx",

@@ -236,8 +236,11 @@ const mebibyteHeader = "a header of 1 MiB"
 // very fault.
 func acceptedSize(cause string) judge {
 	return each("2xx", func(_ *evidence.Transcript, x *wire.Exchange) (string, string) {
-		if x.OK() {
+		switch {
+		case x.OK():
 			return "", ""
+		case x.Response == nil || x.Response.Status >= 500:
+			return suite.Came(x), notAnAnswer(x)
 		}
 		return suite.Came(x), cause
 	})
@@ -345,7 +348,7 @@ func (s *session) heldBody(label string, change fp.Alteration) {
 // judgeHeldBody: others are served meanwhile, and the held connection ends.
 func judgeHeldBody(cause string) judge {
 	return all(
-		only(acceptedSize("One slow connection holds a worker that others need."), "meanwhile"),
+		only(copiesAccepted("One slow connection holds a worker that others need."), "meanwhile"),
 		but(func(t *evidence.Transcript) []evidence.Finding {
 			return each("an answer or the end of the connection within "+t.Facts[factStall], func(_ *evidence.Transcript, x *wire.Exchange) (string, string) {
 				if x.Fault == wire.FaultTimeout {

@@ -23,6 +23,9 @@ func (s *session) count(id, what, event string) {
 	if s.over() || !s.Subject.Has(drive.Observe) || s.Profile.Signature.ID.In == "none" {
 		return
 	}
+	if s.observerBroken(id) {
+		return
+	}
 	reached := func(c drive.Count) bool { return c.N >= 1 || c.Failed }
 	c, err := drive.AwaitCount(s.ctx, s.Clock, s.Subject, event, s.Bounds.Process, reached)
 	if err == nil && c.N == 1 {
@@ -67,4 +70,24 @@ func notTwice(t *evidence.Transcript, what, cause string) []evidence.Finding {
 		return nil
 	}
 	return []evidence.Finding{{Sent: what, Expected: "processed once", Got: fmt.Sprintf("processed %d times", n), Cause: cause}}
+}
+
+// checkObserver asks about an event that nobody sent: an observer that knows it
+// would make every count worthless.
+func (s *session) checkObserver() {
+	if s.Subject.Has(drive.Observe) && !s.over() {
+		s.ObserverFault = drive.CheckObserver(s.ctx, s.Subject, s.Provider.NewID())
+	}
+}
+
+// observerBroken breaks requirements that rest on an observer which is known to
+// be wrong.
+func (s *session) observerBroken(ids ...string) bool {
+	if s.ObserverFault == nil {
+		return false
+	}
+	for _, id := range ids {
+		s.rec.Break(id, fmt.Errorf("trying the observer before the run: %w", s.ObserverFault))
+	}
+	return true
 }

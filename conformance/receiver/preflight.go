@@ -42,6 +42,10 @@ const (
 	// start no room.
 	patienceMore = 5 * time.Second
 
+	// startPatience is how long a receiver may answer 5xx at the start of a run:
+	// frameworks open their port a second or two before they can work.
+	startPatience = 4 * time.Second
+
 	// slowAnswer is how long an answer takes above which probes are sent side
 	// by side, so that a run of some hundred deliveries still ends.
 	slowAnswer = time.Second
@@ -108,6 +112,7 @@ func (s *session) preflight(p *Preflight) {
 		s.slowDown(&first)
 		first = s.exchange(to, validLabel, draft)
 	}
+	first = s.startingUp(to, draft, first)
 	switch {
 	case s.over():
 	case evidence.Throttles(&first):
@@ -126,6 +131,7 @@ func (s *session) preflight(p *Preflight) {
 			p.Accepted, p.Diagnosis = false, s.lateDiagnosis(late)
 			s.unreached("a valid delivery took longer than the provider waits", "receiver.acknowledge.within-provider-timeout")
 		}
+		s.checkObserver()
 	case unreachable(&first):
 		s.rec.Add(first)
 		p.Unreachable = true
@@ -133,6 +139,26 @@ func (s *session) preflight(p *Preflight) {
 	default:
 		s.refused(p, first)
 	}
+}
+
+// startingUp sends again while the receiver answers 5xx: its port may be open
+// before its database is.
+func (s *session) startingUp(to fp.Target, draft fp.Draft, x wire.Exchange) wire.Exchange {
+	bound := time.NewTimer(startPatience)
+	defer bound.Stop()
+	again := time.NewTicker(startPatience / 10)
+	defer again.Stop()
+	for !s.over() && x.Response != nil && x.Response.Status >= 500 && !evidence.Throttles(&x) {
+		select {
+		case <-again.C:
+			x = s.exchange(to, validLabel, draft)
+		case <-bound.C:
+			return x
+		case <-s.ctx.Done():
+			return x
+		}
+	}
+	return x
 }
 
 // further sends more valid deliveries, unless the first was late already, and
@@ -208,7 +234,7 @@ func (s *session) refused(p *Preflight, first wire.Exchange) {
 		finding.Fix = "Give the URL that answers, in its final form."
 		shown = append(shown, "receiver.acknowledge.no-redirect")
 	}
-	if first.Response != nil && first.Response.Status >= 400 && first.Response.Status != 404 && first.Response.Status != 405 {
+	if first.Response != nil && first.Response.Status >= 400 && first.Response.Status < 500 && first.Response.Status != 404 && first.Response.Status != 405 {
 		finding.Cause = "The receiver computes another signature, or refuses the event itself. Is this the secret it is configured with?"
 		if s.browserNeeded(p, first) {
 			return
@@ -337,17 +363,25 @@ func (s *session) guesses() []guess {
 
 // signedOver makes tokens over other content than the scheme's.
 func (s *session) signedOver(atoms []string) (fp.Alteration, bool) {
-	spec := s.Provider.Scheme().Spec()
-	if strings.Join(spec.Content, "") == strings.Join(atoms, "") {
+	if strings.Join(s.Profile.Signature.Content, "") == strings.Join(atoms, "") {
 		return fp.Alteration{}, false
 	}
-	spec.Content = atoms
-	spec.ID.Signed = slices.Contains(atoms, "{id}") // a scheme that contradicts itself is refused
+	return s.signedBy(func(spec *signature.Spec) {
+		spec.Content = atoms
+		spec.ID.Signed = slices.Contains(atoms, "{id}") // a scheme that contradicts itself is refused
+	})
+}
+
+// signedBy makes tokens with the right secret by a scheme that is not the
+// profile's; false where there is no such scheme.
+func (s *session) signedBy(edit func(*signature.Spec)) (fp.Alteration, bool) {
+	spec := s.Provider.Scheme().Spec()
+	edit(&spec)
 	other, err := signature.New(spec)
 	if err != nil {
 		return fp.Alteration{}, false
 	}
-	return fp.Alteration{Name: "other content", Stage: fp.OnTokens, Apply: func(d *fp.Draft) {
+	return fp.Alteration{Name: "another scheme", Stage: fp.OnTokens, Apply: func(d *fp.Draft) {
 		if token, err := other.Token(d.Input, s.Keys.Current); err == nil {
 			d.Tokens = []signature.Token{token}
 		}

@@ -86,7 +86,9 @@ func judgeExactBytes(t *evidence.Transcript) []evidence.Finding {
 	}
 	findings := acceptedSize(cause)(t)
 	for i := range findings {
-		findings[i].Fix = fix
+		if findings[i].Cause == cause {
+			findings[i].Fix = fix
+		}
 	}
 	return findings
 }
@@ -101,9 +103,10 @@ func between(t *evidence.Transcript) (fp.Serializer, bool) {
 			continue
 		}
 		bodies[x.Label] = x.Request.Body
-		if x.OK() {
+		switch {
+		case x.OK():
 			passing = append(passing, x.Label)
-		} else {
+		case x.Response != nil && x.Response.Status < 500: // a crash tells nothing of bytes
 			failing = append(failing, x.Label)
 		}
 	}

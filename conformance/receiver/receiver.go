@@ -43,8 +43,10 @@ type Env struct {
 	// Extra are header lines that every delivery carries: the user's own, and,
 	// where the preflight found them needed, those of a browser.
 	Extra []wire.Header
-	// Slow is set by the preflight where answers take long.
-	Slow bool
+	// Slow is set by the preflight where answers take long, ObserverFault where
+	// the observer tells of an event that was never sent, or nothing at all.
+	Slow          bool
+	ObserverFault error
 }
 
 // Keys are the secrets of a run.
@@ -93,7 +95,9 @@ func DefaultBounds() Bounds {
 		// one that closes at a minute be seen.
 		Stall: 65 * time.Second,
 		Drip:  time.Second, Flood: 10 * time.Second, BurstSize: 200,
-		Oversize: 64 << 20, HeaderTop: 16 << 20,
+		// 64 MiB, and what the kernels of both sides may hold unread: a receiver
+		// that stops at 64 MiB has not read it all.
+		Oversize: 64<<20 + 8<<20, HeaderTop: 16 << 20,
 		Process: drive.AwaitBound, Settle: drive.SettleTime,
 	}
 }

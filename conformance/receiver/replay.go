@@ -66,7 +66,7 @@ func replayRules() []rule {
 				now := s.Clock.Now()
 				var probes []probe
 				for _, t := range []struct{ label, text string }{
-					{"abc", "abc"}, {"nothing", ""}, {"-1", "-1"}, {"1e400", "1e400"}, {"2^63", "9223372036854775808"},
+					{"abc", "abc"}, {"nothing", ""}, {"-1", "-1"}, {"1e400", "1e400"}, {"NaN", "NaN"}, {"nan", "nan"}, {"inf", "inf"}, {"-Infinity", "-Infinity"}, {"2^63", "9223372036854775808"},
 					{"hex", "0x" + strconv.FormatInt(now.Unix(), 16)},
 					{"milliseconds", strconv.FormatInt(now.UnixMilli(), 10)},
 					{"microseconds", strconv.FormatInt(now.UnixMicro(), 10)},

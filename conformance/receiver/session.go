@@ -27,6 +27,10 @@ const (
 // would wait for minutes where lowering --rate is the answer.
 const throttleWait = 5 * time.Second
 
+// slowest is how many deliveries a second a run is slowed down to at most: with
+// fewer it would not end.
+const slowest = 5
+
 // session records one scenario. Its err is the first thing that went wrong in
 // the suite itself; after it, or when ctx has ended, nothing more is sent.
 type session struct {
@@ -157,8 +161,8 @@ func (s *session) sendTo(to fakeprovider.Target, label string, draft fakeprovide
 		s.rec.Fact("throttled: "+label, fmt.Sprintf("%d, tried again after %v", x.Response.Status, s.slowDown(&x)))
 		x = s.exchange(to, label, draft)
 	}
-	// A delivery cut short by the end of the run is not evidence.
-	if s.ctx.Err() == nil {
+	// What was not sent, or was cut short by the end of the run, is no evidence.
+	if s.ctx.Err() == nil && (x.Response != nil || x.Fault != "") {
 		s.rec.Add(x)
 	}
 	return x
@@ -169,7 +173,8 @@ func (s *session) exchange(to fakeprovider.Target, label string, draft fakeprovi
 		return wire.Exchange{Label: label}
 	}
 	if err := s.Limiter.Wait(s.ctx); err != nil {
-		s.over()
+		// Also before the end of the run, where the wait would outlast it.
+		s.fail(fmt.Errorf("%w: %w", suite.ErrOutOfTime, err))
 		return wire.Exchange{Label: label}
 	}
 	return s.Provider.Send(s.ctx, to, draft, label)
@@ -177,7 +182,7 @@ func (s *session) exchange(to fakeprovider.Target, label string, draft fakeprovi
 
 // slowDown halves the rate for the rest of the run and waits as asked, bounded.
 func (s *session) slowDown(x *wire.Exchange) time.Duration {
-	s.Limiter.SetLimit(max(s.Limiter.Limit()/2, 1))
+	s.Limiter.SetLimit(max(s.Limiter.Limit()/2, slowest))
 	wait := time.Second
 	if text, ok := wire.Get(x.Response.Headers, "Retry-After"); ok {
 		if seconds, err := strconv.Atoi(strings.TrimSpace(text)); err == nil && seconds >= 0 {

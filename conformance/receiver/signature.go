@@ -149,6 +149,16 @@ func signatureRules() []rule {
 			judge: reported,
 		},
 		{
+			id:     "receiver.signature.rejects-near-misses",
+			probes: nearMisses,
+			judge:  rejected("Only a part of the signature is compared, or without regard to case, or content of an older scheme is accepted beside the documented one."),
+		},
+		{
+			id:     "receiver.signature.rejects-in-any-shape",
+			record: recordShapes,
+			judge:  rejected("Something is answered before the signature is checked, or beside the route that checks it.", 411, 413, 415, 417),
+		},
+		{
 			id:     "receiver.signature.survives-odd-signatures",
 			record: recordOddSignatures,
 			judge: all(

@@ -79,7 +79,7 @@ func (s *session) variant(label string, secrets drive.Secrets) {
 		return
 	}
 	other, err := s.Subject.Variant(s.ctx, secrets)
-	if errors.Is(err, drive.ErrRefusedToStart) {
+	if errors.Is(err, drive.ErrRefusedToStart) || errors.Is(err, drive.ErrNeverListened) {
 		s.rec.Fact(label, "it does not start")
 		return
 	}

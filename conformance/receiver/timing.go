@@ -1,8 +1,6 @@
 package receiver
 
 import (
-	"encoding/base64"
-	"encoding/hex"
 	"fmt"
 	"math"
 	"strconv"
@@ -69,19 +67,10 @@ func (m *moments) variance() float64 {
 	return m.m2 / (m.n - 1)
 }
 
-// flipByte changes one byte of the MAC; a negative index counts from the end.
+// flipByte changes one bit of one byte of the MAC; a negative index counts from
+// the end.
 func flipByte(i int) fp.Alteration {
-	return fp.EditTokenText("one byte of the signature changed", func(text string) string {
-		if mac, err := hex.DecodeString(text); err == nil && len(mac) > 0 {
-			mac[(i+len(mac))%len(mac)] ^= 1
-			return hex.EncodeToString(mac)
-		}
-		if mac, err := base64.StdEncoding.DecodeString(text); err == nil && len(mac) > 0 {
-			mac[(i+len(mac))%len(mac)] ^= 1
-			return base64.StdEncoding.EncodeToString(mac)
-		}
-		return text
-	})
+	return mapMAC("one bit of the signature changed", func(mac []byte) { mac[(i+len(mac))%len(mac)] ^= 1 })
 }
 
 func judgeTiming(t *evidence.Transcript) []evidence.Finding {

@@ -36,7 +36,7 @@ const (
 	burstAnswer = 6 * time.Second        // 2 s; likewise
 	process     = 4 * time.Second        // 15 s; likewise
 	stall       = 6 * time.Second        // how long a receiver may hold a body; 65 s
-	settle      = 120 * time.Millisecond // 1.5 s; a mutant works at once or never
+	settle      = 120 * time.Millisecond // 1.2 s; a mutant works at once or never
 	drip        = 50 * time.Millisecond  // between the bytes of a slow body; 1 s
 	flood       = 100 * time.Millisecond // 10 s
 	floodLeast  = 150                    // above what mutants wear out at

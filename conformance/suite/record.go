@@ -125,6 +125,10 @@ func (r *recording) one(ctx context.Context, i int) {
 	}
 }
 
+// ErrOutOfTime is what a scenario returns that could not send everything before
+// the end of the run: half the evidence must not pass for all of it.
+var ErrOutOfTime = errors.New("the run ended before everything was sent")
+
 // record runs one scenario.
 func (r *recording) record(ctx context.Context, i int) *evidence.Transcript {
 	s := r.scenarios[i]
@@ -136,6 +140,8 @@ func (r *recording) record(ctx context.Context, i int) *evidence.Transcript {
 	t := rec.finish()
 	t.TookMS = time.Since(began).Milliseconds()
 	switch {
+	case errors.Is(err, ErrOutOfTime):
+		t.Partial = true
 	case ctx.Err() != nil:
 		// Also without an error: what its last delivery was cut short in may have
 		// gone unnoticed, and half the evidence must not pass for all of it.
@@ -266,6 +272,11 @@ func (r *Recorder) finish() *evidence.Transcript {
 // would make a report of as many.
 const headerKept = 8 << 10
 
+// answerKept is how much of an answer's body is kept: a receiver's own answers
+// have a few words, and an error page of some hundred exchanges would fill the
+// memory.
+const answerKept = 4 << 10
+
 // trimmed cuts bodies at wire.BodyLimit and the values of headers at
 // headerKept; the sizes of bodies keep the whole.
 func trimmed(x wire.Exchange) wire.Exchange {
@@ -278,8 +289,8 @@ func trimmed(x wire.Exchange) wire.Exchange {
 	}
 	response := *x.Response
 	response.Headers = trimmedHeaders(response.Headers)
-	if len(response.Body) > wire.BodyLimit {
-		response.Body = response.Body[:wire.BodyLimit:wire.BodyLimit]
+	if len(response.Body) > answerKept {
+		response.Body = slices.Clone(response.Body[:answerKept]) // not a part of what was read: that would stay
 	}
 	x.Response = &response
 	return x

@@ -81,6 +81,8 @@ func rejections() []string {
 		"receiver.signature.rejects-empty-key",
 		"receiver.signature.rejects-unknown-version",
 		"receiver.signature.rejects-truncated-signature",
+		"receiver.signature.rejects-near-misses",
+		"receiver.signature.rejects-in-any-shape",
 		"receiver.signature.rejects-none-in-list",
 		"receiver.signature.survives-unverified-body",
 		"receiver.rawbody.rejects-reserialized",

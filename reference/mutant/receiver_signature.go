@@ -19,7 +19,7 @@ import (
 
 // signatureMutants break receiver.signature.*.
 func signatureMutants() []Mutant {
-	return slices.Concat(presenceMutants(), secretMutants(), formMutants(), listMutants(), parsingMutants(), oracleMutants(), ed25519Mutants())
+	return slices.Concat(presenceMutants(), secretMutants(), formMutants(), nearMutants(), listMutants(), parsingMutants(), oracleMutants(), ed25519Mutants())
 }
 
 // presenceMutants trust what is not signed, or not compared.
@@ -37,7 +37,7 @@ func presenceMutants() []Mutant {
 		},
 		{
 			Name: "trusts-internal-addresses", Doc: "It verifies nothing that seems to come from a private address by X-Forwarded-For.",
-			Fails: []string{"receiver.signature.rejects-unsigned"},
+			Fails: []string{"receiver.signature.rejects-unsigned", "receiver.signature.rejects-in-any-shape"},
 			New: reference(verifying(func(v check) error {
 				if from := net.ParseIP(v.header("X-Forwarded-For")); from.IsPrivate() || from.IsLoopback() {
 					return nil
@@ -89,6 +89,8 @@ func presenceMutants() []Mutant {
 				"receiver.signature.rejects-tampered-id",
 				"receiver.signature.rejects-tampered-timestamp",
 				"receiver.signature.rejects-wrong-secret",
+				"receiver.signature.rejects-near-misses",
+				"receiver.signature.rejects-in-any-shape",
 				"receiver.signature.rejects-empty-key",
 				"receiver.signature.rejects-truncated-signature",
 				"receiver.signature.rejects-none-in-list",
@@ -216,6 +218,7 @@ func formMutants() []Mutant {
 			Name: "throws-on-another-length", Doc: "Its comparison throws when the two signatures differ in length.",
 			Fails: []string{
 				"receiver.signature.rejects-truncated-signature",
+				"receiver.signature.rejects-near-misses",
 				"receiver.signature.survives-odd-signatures",
 				"receiver.signature.survives-malformed-token",
 				"receiver.signature.scheme-confusion",
@@ -279,6 +282,74 @@ func (c caseConn) Read(b []byte) (int, error) {
 		}
 	}
 	return n, err
+}
+
+// nearMutants take what is almost a signature, or a shape for one.
+func nearMutants() []Mutant {
+	const near, shape = "receiver.signature.rejects-near-misses", "receiver.signature.rejects-in-any-shape"
+	// by compares the texts of whole signatures in a way of its own.
+	by := func(same func(given, expected string) bool) maker {
+		return reference(verifying(func(v check) error {
+			err := v.right()
+			if err == nil || !v.onlySignatureWrong() {
+				return err
+			}
+			for _, token := range v.signatures() {
+				given, labelled := strings.CutPrefix(token, "v1,")
+				expected := base64.StdEncoding.EncodeToString(v.expected())
+				if labelled && len(given) == len(expected) && same(given, expected) {
+					return nil
+				}
+			}
+			return err
+		}))
+	}
+	return []Mutant{
+		{
+			Name: "compares-the-beginning", Doc: "It compares the first eight characters of a signature of the right length.",
+			Fails: []string{near},
+			New: by(func(given, expected string) bool {
+				// Of the same length in bytes too: 31 end in "==", 33 in no "=".
+				return given[:8] == expected[:8] && strings.Count(given, "=") == strings.Count(expected, "=")
+			}),
+		},
+		{
+			Name: "compares-without-case", Doc: "It compares the encoded signatures without regard to case.",
+			Fails: []string{near},
+			New:   by(strings.EqualFold),
+		},
+		{
+			Name: "keeps-the-old-scheme", Doc: "It accepts signatures over the body alone, too, as its first scheme had them.",
+			Fails: []string{near},
+			New: reference(verifying(func(v check) error {
+				err := v.right()
+				if err == nil || !v.onlySignatureWrong() {
+					return err
+				}
+				old := v.scheme.Spec()
+				old.Content, old.ID.Signed = []string{"{raw}"}, false
+				if scheme, bad := signature.New(old); bad == nil {
+					if _, refused := scheme.Verify(&v.request, v.now, v.keys...); refused == nil {
+						return nil
+					}
+				}
+				return err
+			})),
+		},
+		{
+			Name: "verifies-json-only", Doc: "Another content type than JSON goes to a route that verifies nothing.",
+			Fails: []string{shape},
+			New: before(http.StatusOK, func(_ Config, req *http.Request) bool {
+				kind := req.Header.Get("Content-Type")
+				return kind != "" && !strings.HasPrefix(kind, "application/json") && req.Method == http.MethodPost
+			}),
+		},
+		{
+			Name: "answers-pings-first", Doc: "It answers a ping before it verifies.",
+			Fails: []string{shape},
+			New:   refused(http.StatusOK, func(body []byte) bool { return bytes.Contains(body, []byte(`"type":"ping"`)) }),
+		},
+	}
 }
 
 // listMutants mistake the list of signatures.

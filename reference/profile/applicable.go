@@ -68,7 +68,7 @@ func (p *Profile) inapplicable() []inapplicable {
 
 	add(!sealed, "the provider sends a token, which signs nothing",
 		"receiver.signature.rejects-tampered-body", "receiver.signature.rejects-truncated-signature",
-		"receiver.signature.no-oracle", "receiver.rawbody", "receiver.duplicate.forgery-does-not-claim-id",
+		"receiver.signature.rejects-near-misses", "receiver.signature.no-oracle", "receiver.rawbody", "receiver.duplicate.forgery-does-not-claim-id",
 		"sender.request.no-secret", "sender.signature.any-content")
 	add(p.Handshake == "none", "the provider asks for no handshake", "receiver.acknowledge.handshake")
 	add(p.EventBytes == 0, "the provider states no size of its events", "receiver.limits.accepts-provider-size")

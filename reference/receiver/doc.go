@@ -1,9 +1,12 @@
-// Package receiver is the front of a webhook receiver, written to be read: it
-// takes a delivery from the network to the store and answers, and does nothing
-// else. What an event means is the business of whoever empties the store.
+// Package receiver is a webhook receiver, whole, and written to be read: it
+// takes deliveries from the network to a durable inbox, answers, and processes
+// them after the answer. A 2xx is a promise: what was acknowledged is processed,
+// once, also when the process is killed in between.
 //
-// Read [Receiver.ServeHTTP] first. It is the whole pattern, in the order that
-// makes each step safe:
+// # The front
+//
+// Read [Receiver.ServeHTTP] first. It is the pattern of receiving, in the order
+// that makes each step safe:
 //
 //  1. The method, then the declared length: both are known before a byte of the
 //     body is read, so refusing costs nothing.
@@ -29,6 +32,26 @@
 //	429  does not verify, and too many others did not either
 //	500  a fault of the receiver itself, logged with its stack
 //	503  the store failed or every slot is taken: the provider tries again
+//
+// # The inbox
+//
+// [OpenSQLite] and [OpenPostgres] open an [Inbox], the [Store] to use; [Memory]
+// is for trying things out. Its pattern, and where to read it:
+//
+//  1. Insert, commit, then answer: writer.go, where messages that arrive
+//     together share a commit, and sqlite.go or postgres.go.
+//  2. Process in the background, so that every step can run twice: processor.go.
+//     The note that a message is processed and the effect are one transaction.
+//     A message on which somebody works is not marked: a mark would outlive the
+//     process that made it. So what waits at a start is simply what waits.
+//  3. Ask before acting, and move forward only: payment.go and lookup.go, the
+//     example business.
+//  4. Keep what fails, tell of it, and try it again when asked: state.go.
+//  5. Remember ids for as long as copies may come, and no longer: retention.go.
+//  6. Tell the operator: health.go (one line when the database stops to work,
+//     one when it works again), metrics.go, and observe.go for tests.
+//
+// The schema is in migrations/, the same for both databases.
 //
 // source: 08 receiving webhooks; Standard Webhooks 1.0.0.
 package receiver

@@ -157,6 +157,9 @@ func TestAFileRemovedUnderTheInboxIsNoticedAndSaved(t *testing.T) {
 			if !strings.Contains(logs.String(), saved[0]) {
 				t.Errorf("the log does not name %s:\n%s", saved[0], logs)
 			}
+			if info, err := os.Stat(saved[0]); err != nil || info.Mode().Perm() != 0o600 {
+				t.Errorf("others may read the copy: %v, %v", info.Mode(), err)
+			}
 			copied := openFile(t, saved[0], Options{Clock: mockClock()})
 			for i := range 10 {
 				if add(t, copied, randomID(i)) {
@@ -221,6 +224,16 @@ func TestAFileThatIsNoDatabaseIsRefused(t *testing.T) {
 				t.Errorf("opening it: %v, want one that says it %s", err, c.want)
 			}
 		})
+	}
+}
+
+func TestOthersMayNotReadTheInbox(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "inbox.db")
+	add(t, openFile(t, path, Options{Clock: mockClock()}), "msg_1")
+	for _, name := range []string{path, path + "-wal", path + "-shm"} {
+		if info, err := os.Stat(name); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v, %v", filepath.Base(name), info.Mode(), err)
+		}
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"time"
 )
 
 // errRemoved is the fault of a database whose file is no longer where it was.
@@ -57,7 +56,8 @@ func (s *sqliteDB) present(ctx context.Context) error {
 		return nil
 	}
 	if f.rescued == "" && f.rescueOf == nil {
-		to := fmt.Sprintf("%s.rescued-%d", f.path, time.Now().Unix())
+		to := fmt.Sprintf("%s.rescued-%d", f.path, s.clock.Now().Unix())
+		createPrivate(to)
 		if _, f.rescueOf = s.conn.ExecContext(ctx, "VACUUM INTO $1", to); f.rescueOf == nil {
 			f.rescued = to
 		}
@@ -66,4 +66,15 @@ func (s *sqliteDB) present(ctx context.Context) error {
 		return fmt.Errorf("%w; saving what it held: %w", err, f.rescueOf)
 	}
 	return fmt.Errorf("%w; what it held is saved in %s: stop the receiver, move that to %s and start again", err, f.rescued, f.path)
+}
+
+// createPrivate makes an empty file that only its owner may read, for events may
+// be about people; SQLite goes by the file it finds. Whatever prevents that
+// prevents SQLite too, and its error says more.
+func createPrivate(path string) {
+	// Never one that exists: closing it would drop the locks that other
+	// connections of this process hold on it.
+	if f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600); err == nil {
+		_ = f.Close()
+	}
 }

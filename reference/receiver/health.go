@@ -58,7 +58,7 @@ func (h *health) well() {
 	if h.fault == "" {
 		return
 	}
-	h.log.Info(h.ends, "database", h.database, "after", h.clock.Since(h.since), "was", "it "+h.fault)
+	h.log.Info(h.ends, "database", h.database, "after", h.clock.Now().Sub(h.since), "was", "it "+h.fault)
 	h.fault = ""
 }
 

@@ -148,7 +148,7 @@ func newInbox(db database, w *writer, o Options) *Inbox {
 		storing:  newHealth(db.name(), o, cannotStore, storesAgain),
 		reading:  newHealth(db.name(), o, cannotRead, readsAgain),
 		settling: newHealth(db.name(), o, cannotSettle, settlesAgain),
-		handler: o.Handler, attempts: o.Attempts, workers: o.Workers, poll: pollEvery,
+		handler:  o.Handler, attempts: o.Attempts, workers: o.Workers, poll: pollEvery,
 		remember: max(o.Remember, Remember(o.Profile)),
 		wake:     make(chan struct{}, 1),
 	}

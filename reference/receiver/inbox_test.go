@@ -209,6 +209,27 @@ func TestMessagesThatArriveTogetherShareACommit(t *testing.T) {
 	t.Logf("%d jobs took %d commits", jobs, commits)
 }
 
+func TestNobodyWaitsForACommitLongerThanAskedFor(t *testing.T) {
+	begun, proceed := make(chan struct{}), make(chan struct{})
+	w := newWriter()
+	w.start(func([]*job) error {
+		close(begun)
+		<-proceed // as a disk that hangs
+		return nil
+	}, func(error) {})
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		<-begun
+		cancel()
+	}()
+	err := w.submit(&job{ctx: ctx, message: &Message{ID: "msg_1"}, done: make(chan struct{})})
+	if !errors.Is(err, ErrUnavailable) || !errors.Is(err, context.Canceled) {
+		t.Errorf("it ended by %v", err)
+	}
+	close(proceed)
+	w.stop()
+}
+
 func TestOptionsThatMakeNoSenseAreRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "inbox.db")
 	for _, c := range []struct {

@@ -228,8 +228,9 @@ func (p *postgresDB) close() error    { return p.db.Close() }
 
 // fault implements database.
 func (p *postgresDB) fault(err error) string {
-	var e *pgconn.PgError
-	if !errors.As(err, &e) {
+	_, connecting := errors.AsType[*pgconn.ConnectError](err)
+	e, answered := errors.AsType[*pgconn.PgError](err)
+	if connecting || !answered {
 		return faultUnreachable
 	}
 	switch e.Code {

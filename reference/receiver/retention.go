@@ -2,6 +2,7 @@ package receiver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -42,7 +43,7 @@ func Remember(p *profile.Profile) time.Duration {
 func (b *Inbox) keepForgetting(ctx context.Context) {
 	due := make(chan struct{}, 1)
 	for {
-		if _, err := b.Forget(ctx); err != nil && ctx.Err() == nil {
+		if _, err := b.Forget(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, ErrUnavailable) {
 			b.log.Error("forgetting old messages: tried again later", "error", err)
 		}
 		timer := b.clock.AfterFunc(forgetEvery, func() { due <- struct{}{} })

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/benbjohnson/clock"
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 )
@@ -58,8 +59,8 @@ func OpenSQLite(ctx context.Context, path string, o Options) (*Inbox, error) {
 		return nil, fmt.Errorf("opening the inbox: %w", err)
 	}
 	w := newWriter()
-	s := &sqliteDB{path: path, writer: w, working: map[string]bool{}}
-	if err := s.open(ctx, o.Clock.Now()); err != nil {
+	s := &sqliteDB{path: path, clock: o.Clock, writer: w, working: map[string]bool{}}
+	if err := s.open(ctx); err != nil {
 		_ = s.close() // the first error says more
 		if kind := s.fault(err); kind != faultOther {
 			return nil, fmt.Errorf("opening the inbox %s: it %s: %w", path, kind, err)
@@ -72,6 +73,7 @@ func OpenSQLite(ctx context.Context, path string, o Options) (*Inbox, error) {
 // sqliteDB is an inbox in a file.
 type sqliteDB struct {
 	path   string
+	clock  clock.Clock
 	writer *writer
 
 	writing                     *sql.DB
@@ -85,7 +87,8 @@ type sqliteDB struct {
 	working map[string]bool // ids in waiting, and those that are being processed
 }
 
-func (s *sqliteDB) open(ctx context.Context, now time.Time) (err error) {
+func (s *sqliteDB) open(ctx context.Context) (err error) {
+	createPrivate(s.path)
 	if s.writing, err = s.connect(1); err != nil {
 		return err
 	}
@@ -97,7 +100,7 @@ func (s *sqliteDB) open(ctx context.Context, now time.Time) (err error) {
 	if err := s.durable(ctx); err != nil {
 		return err
 	}
-	if err := migrate(ctx, migrationFiles, now, s.transaction); err != nil {
+	if err := migrate(ctx, migrationFiles, s.clock.Now(), s.transaction); err != nil {
 		return err
 	}
 	if err := s.prepare(ctx); err != nil {
@@ -351,8 +354,8 @@ func (s *sqliteDB) fault(err error) string {
 	if errors.Is(err, errRemoved) {
 		return faultRemoved
 	}
-	var e *sqlite.Error
-	if !errors.As(err, &e) {
+	e, ok := errors.AsType[*sqlite.Error](err)
+	if !ok {
 		return faultOther
 	}
 	const primary = 0xff // the rest of an extended code refines it

@@ -67,8 +67,10 @@ func (w *writer) stop() {
 	<-w.ended
 }
 
-// submit hands j over and waits until it is committed, or its context is done:
-// then it may be committed all the same.
+// submit hands j over and waits until it is committed. For a message it waits no
+// longer than j's context, and then it may be committed all the same. For other
+// jobs it waits to the end: what they do is their caller's code, which must not
+// run on behind its back.
 func (w *writer) submit(j *job) error {
 	select {
 	case w.jobs <- j:
@@ -77,10 +79,14 @@ func (w *writer) submit(j *job) error {
 	case <-w.quit:
 		return errClosed
 	}
+	var gone <-chan struct{}
+	if j.message != nil {
+		gone = j.ctx.Done()
+	}
 	select {
 	case <-j.done:
 		return j.err
-	case <-j.ctx.Done():
+	case <-gone:
 		return fmt.Errorf("%w: waiting for the commit: %w", ErrUnavailable, context.Cause(j.ctx))
 	}
 }

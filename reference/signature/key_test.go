@@ -175,7 +175,9 @@ func TestASecretIsFoundInEveryForm(t *testing.T) {
 		{"inside longer base64", std([]byte("a" + string(raw) + "bc")), "base64"},
 		{"inside longer base64, shifted", std([]byte("ab" + string(raw) + "c")), "base64"},
 		{"in a URL", "?k=" + url.QueryEscape("whsec_"+std(raw)), "percent-encoded"},
-		{"half of it only", string(raw[:15]), ""},
+		{"cut off in the middle", "answer: whsec_" + std(raw)[:20], "text"},
+		{"the first half of its bytes", string(raw[:15]), "raw"},
+		{"eleven bytes of it", string(raw[:11]), ""},
 		{"another secret", exampleSecret, ""},
 		{"nothing", "", ""},
 	} {

@@ -13,16 +13,42 @@ import (
 // bytes, and of the shortest text: "test" stands in many an innocent request.
 const leakMin = 8
 
+// leakHead is how much of the beginning of a spelling gives it away: a text that
+// was cut in the middle of a secret still tells most of it. Twelve bytes are six
+// beyond "whsec_", too many to stand there by chance.
+const leakHead = 12
+
 // needle is one spelling of a secret.
 type needle struct {
 	form  string
 	bytes []byte
 }
 
+func (n needle) head() []byte { return n.bytes[:min(len(n.bytes), leakHead)] }
+
+// mask replaces the needle in b, whole or as far as it stands there from its
+// beginning on.
+func (n needle) mask(b, mask []byte) []byte {
+	var out []byte
+	for {
+		i := bytes.Index(b, n.head())
+		if i < 0 {
+			return append(out, b...)
+		}
+		end := i + len(n.head())
+		for end < len(b) && end-i < len(n.bytes) && b[end] == n.bytes[end-i] {
+			end++
+		}
+		out = append(append(out, b[:i]...), mask...)
+		b = b[end:]
+	}
+}
+
 // In tells whether the secret stands in b, and in which form: "text" as it was
 // given, "raw", "hex", "base64" or "percent-encoded". Base64 is found at every
-// alignment, so also inside a longer encoded text. Secrets under 8 bytes are
-// not looked for, and public keys are none.
+// alignment, so also inside a longer encoded text, and a spelling that was cut is
+// known by its first 12 bytes. Secrets under 8 bytes are not looked for, and
+// public keys are none.
 func (k Key) In(b []byte) (form string, found bool) {
 	if k.m == nil || k.Kind() == Ed25519Public {
 		return "", false
@@ -36,7 +62,7 @@ func (k Key) In(b []byte) (form string, found bool) {
 			}
 			hay = lower
 		}
-		if len(n.bytes) >= leakMin && bytes.Contains(hay, n.bytes) {
+		if len(n.bytes) >= leakMin && bytes.Contains(hay, n.head()) {
 			return n.form, true
 		}
 	}
@@ -55,7 +81,7 @@ func (k Key) Redact(b []byte) []byte {
 		if len(n.bytes) < leakMin {
 			continue
 		}
-		b = bytes.ReplaceAll(b, n.bytes, mask)
+		b = n.mask(b, mask)
 		if n.form == "hex" {
 			b = replaceFold(b, n.bytes, mask)
 		}
