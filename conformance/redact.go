@@ -67,6 +67,7 @@ func content(t *evidence.Transcript) []byte {
 		if x.Response == nil {
 			continue
 		}
+		add(x.Response.Reason)
 		for _, h := range x.Response.Headers {
 			add(h.Name, h.Value)
 		}
@@ -89,6 +90,7 @@ func redactTranscript(t *evidence.Transcript, clean func([]byte) []byte, text fu
 		x.FaultDetail = text(x.FaultDetail)
 		if x.Response != nil {
 			response := *x.Response
+			response.Reason = text(response.Reason)
 			response.Body, response.Headers = clean(response.Body), redactHeaders(response.Headers, text)
 			x.Response = &response
 		}

@@ -103,6 +103,9 @@ func (r *responseReader) oneHead() (*wire.Response, error) {
 		return nil, err
 	}
 	response := &wire.Response{Status: status}
+	if behind := len("HTTP/1.1 200 "); len(line) > behind {
+		response.Reason = line[behind:min(len(line), behind+reasonKept)]
+	}
 	for {
 		line, err := r.headLine()
 		if err != nil {
@@ -167,6 +170,10 @@ func readLine(r *bufio.Reader, limit int) (string, error) {
 		return string(out), err
 	}
 }
+
+// reasonKept is how much of a reason phrase is kept: some servers put an error
+// message there.
+const reasonKept = 1 << 10
 
 // parseStatus reads "HTTP/1.1 204 No Content"; the reason may be missing.
 func parseStatus(line string) (int, error) {

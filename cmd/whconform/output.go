@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/whconform/whconform/conformance/report"
@@ -49,9 +50,11 @@ func (f *receiverFlags) outputs(a *app) (outputs, error) {
 	return all, nil
 }
 
-const formats = "json and text"
+const formats = "json, junit, markdown and text"
 
-func formatExists(name string) bool { return name == "json" || name == "text" }
+func formatExists(name string) bool {
+	return slices.Contains([]string{"json", "junit", "markdown", "text"}, name)
+}
 
 // open makes a file beside the one that is named, to take its place when it is
 // whole. What is no ordinary file, such as a pipe, is written directly.
@@ -129,6 +132,10 @@ func render(w io.Writer, format string, r *report.Report, text report.TextOption
 	switch format {
 	case "json":
 		return report.WriteJSON(w, r)
+	case "junit":
+		return report.WriteJUnit(w, r)
+	case "markdown":
+		return report.WriteMarkdown(w, r)
 	case "text":
 		return report.WriteText(w, r, text)
 	}

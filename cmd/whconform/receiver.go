@@ -112,8 +112,8 @@ func (f *receiverFlags) register(c *cobra.Command) {
 	flags.Uint64Var(&f.seed, "seed", 0, "repeat the choices of the run that printed this `NUMBER`; a new one by default")
 	flags.DurationVar(&f.timeout, "timeout", conformance.DefaultTimeout, "bound on the whole run, such as 90s or 5m")
 	flags.Float64Var(&f.rate, "rate", 0, fmt.Sprintf("`DELIVERIES` begun a second; by default %d on this machine, %d elsewhere", conformance.DefaultRate, conformance.RemoteRate))
-	flags.StringArrayVar(&f.reports, "report", nil, "write a report too, as `FORMAT=FILE`; formats: json, text; repeatable")
-	flags.StringVar(&f.format, "format", "text", "`FORMAT` of what goes to stdout: text or json")
+	flags.StringArrayVar(&f.reports, "report", nil, "write a report too, as `FORMAT=FILE`; formats: json, junit, markdown, text; repeatable")
+	flags.StringVar(&f.format, "format", "text", "`FORMAT` of what goes to stdout: text, json, junit or markdown")
 	flags.BoolVar(&f.verbose, "verbose", false, "list also what passed and all that was reported, and show the log of a command")
 	flags.BoolVar(&f.noColor, "no-color", false, "no colours; the variable NO_COLOR does the same")
 }

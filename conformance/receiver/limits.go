@@ -284,10 +284,12 @@ func oversizeRefused(draining string) judge {
 	})
 }
 
-// oversizeStatus: among the refusals only 413 says what is wrong.
+// oversizeStatus: among the refusals only 413 says what is wrong, or 411 where a
+// body without a length is not taken at all.
 func oversizeStatus(t *evidence.Transcript) []evidence.Finding {
 	return each("413 or an early close", func(_ *evidence.Transcript, x *wire.Exchange) (string, string) {
-		if x.Response != nil && x.Sent < x.Request.Size && x.Response.Status >= 400 && x.Response.Status < 500 && x.Response.Status != http.StatusRequestEntityTooLarge {
+		if x.Response != nil && x.Sent < x.Request.Size && x.Response.Status >= 400 && x.Response.Status < 500 &&
+			x.Response.Status != http.StatusRequestEntityTooLarge && x.Response.Status != http.StatusLengthRequired {
 			return suite.Came(x), "The size check answers with the status of the signature check. A provider whose event is too large cannot tell what to mend."
 		}
 		return "", ""

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -137,6 +138,10 @@ func recordOracle(s *session) {
 		one("a tampered body", fp.ChangeDigit()),
 		one("a truncated signature", fp.TruncateMAC(16)),
 		one("no signature headers", fp.DropSignatureHeaders()),
+		one("an unknown version label", fp.WithKeys(s.Keys.Wrong), fp.Relabel("v9")),
+		one("a malformed signature", fp.TokenText("???")),
+		one("another content type", fp.WithKeys(s.Keys.Wrong), fp.ContentType("text/plain")),
+		one("malformed JSON", fp.WithKeys(s.Keys.Wrong), fp.BodyBytes([]byte(`{"type":`))),
 		one("a stale timestamp", fp.Age(2*max(s.tolerance(), time.Minute)), fp.WithKeys(s.Keys.Wrong)),
 	} {
 		draft, ok := s.draft(s.event(), p.changes...)
@@ -157,6 +162,33 @@ func recordOracle(s *session) {
 	}
 }
 
+// spelling is one way to print bytes.
+type spelling struct {
+	name string
+	text []byte
+}
+
+// spellings lists the ways in which languages and frameworks print a MAC.
+func spellings(mac []byte) []spelling {
+	std, hexed := base64.RawStdEncoding.EncodeToString(mac), hex.EncodeToString(mac)
+	pairs := make([]string, len(mac))
+	numbers := make([]string, len(mac))
+	for i, b := range mac {
+		pairs[i], numbers[i] = hexed[2*i:2*i+2], strconv.Itoa(int(b))
+	}
+	all := []spelling{{"raw bytes", mac}}
+	for _, s := range []struct{ name, text string }{
+		{"base64", std}, {"url-safe base64", base64.RawURLEncoding.EncodeToString(mac)},
+		{"base64 in a URL", url.QueryEscape(std)}, {"base64 in JSON", strings.ReplaceAll(std, "/", `\/`)},
+		{"base64 in HTML", strings.ReplaceAll(std, "+", "&#43;")},
+		{"hex", hexed}, {"hex", strings.ToUpper(hexed)}, {"hex", strings.Join(pairs, " ")}, {"hex", strings.Join(pairs, ":")},
+		{"a list of numbers", strings.Join(numbers, " ")}, {"a list of numbers", strings.Join(numbers, ",")}, {"a list of numbers", strings.Join(numbers, ", ")},
+	} {
+		all = append(all, spelling{s.name, []byte(s.text)})
+	}
+	return all
+}
+
 // leak tells in which part of an answer, and how encoded, the expected
 // signature or the secret stands; "" if nowhere.
 func leak(x *wire.Exchange, mac []byte, keys Keys) string {
@@ -166,23 +198,14 @@ func leak(x *wire.Exchange, mac []byte, keys Keys) string {
 	parts := []struct {
 		where string
 		text  []byte
-	}{{"the body", x.Response.Body}}
+	}{{"the status line", []byte(x.Response.Reason)}, {"the body", x.Response.Body}}
 	for _, h := range x.Response.Headers {
 		parts = append(parts, struct {
 			where string
 			text  []byte
 		}{"the header " + h.Name, []byte(h.Value)})
 	}
-	forms := []struct {
-		name string
-		text []byte
-	}{
-		{"base64", []byte(base64.RawStdEncoding.EncodeToString(mac))},
-		{"url-safe base64", []byte(base64.RawURLEncoding.EncodeToString(mac))},
-		{"hex", []byte(hex.EncodeToString(mac))},
-		{"hex", []byte(strings.ToUpper(hex.EncodeToString(mac)))},
-		{"raw bytes", mac},
-	}
+	forms := spellings(mac)
 	for _, p := range parts {
 		for _, f := range forms {
 			if bytes.Contains(p.text, f.text) {

@@ -139,10 +139,13 @@ func (t *text) repeat(id string) {
 	t.line("%*s%-*s%s", blockIndent, "", termColumn, "repeat", printable(t.options.Repeat(id)))
 }
 
+// unexpectedPass is what to do about an xpass.
+const unexpectedPass = "It holds, but is listed as known to fail: take it off the list."
+
 func (t *text) unexpected() {
 	for _, row := range t.with(evidence.XPass) {
 		t.heading("XPASS", red, row)
-		t.text(blockIndent, "It holds, but is listed as known to fail: take it off the list.")
+		t.text(blockIndent, unexpectedPass)
 	}
 }
 
@@ -230,9 +233,14 @@ func (t *text) facts() {
 			continue
 		}
 		t.heading("FACT", cyan, row)
-		for _, f := range row.Findings {
-			t.hang(strings.Repeat(" ", blockIndent)+"- ", blockIndent+2, fact(f))
-		}
+		t.factsOf(row, blockIndent)
+	}
+}
+
+// factsOf lists what was reported of one requirement.
+func (t *text) factsOf(row Result, indent int) {
+	for _, f := range row.Findings {
+		t.hang(strings.Repeat(" ", indent)+"- ", indent+2, fact(f))
 	}
 }
 

@@ -38,6 +38,7 @@ type requestJSON struct {
 
 type responseJSON struct {
 	Status  int      `json:"status"`
+	Reason  string   `json:"reason,omitempty"`
 	Headers []Header `json:"headers"`
 	Body    string   `json:"body,omitempty"`
 	Base64  []byte   `json:"bodyBase64,omitempty"`
@@ -75,7 +76,7 @@ func (r *Request) UnmarshalJSON(b []byte) error {
 // MarshalJSON writes the response with its body as text or base64.
 func (r Response) MarshalJSON() ([]byte, error) {
 	text, raw := splitBody(r.Body)
-	return json.Marshal(responseJSON{r.Status, utf8Headers(r.Headers), text, raw, r.Size})
+	return json.Marshal(responseJSON{r.Status, text2utf8(r.Reason), utf8Headers(r.Headers), text, raw, r.Size})
 }
 
 // UnmarshalJSON is the inverse of MarshalJSON.
@@ -84,7 +85,7 @@ func (r *Response) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(b, &j); err != nil {
 		return fmt.Errorf("reading a response: %w", err)
 	}
-	*r = Response{j.Status, j.Headers, joinBody(j.Body, j.Base64), j.Size}
+	*r = Response{j.Status, j.Headers, joinBody(j.Body, j.Base64), j.Size, j.Reason}
 	return nil
 }
 

@@ -34,6 +34,7 @@ type Response struct {
 	Headers []Header
 	Body    []byte // the first BodyLimit bytes
 	Size    int64  // bytes of the body that were read
+	Reason  string // the phrase behind the status, as it was sent
 }
 
 // The faults an exchange can end with instead of a response. They are evidence,

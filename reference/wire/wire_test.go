@@ -12,7 +12,7 @@ func TestAnExchangeSurvivesItsJSONForm(t *testing.T) {
 	began := time.Date(2026, 11, 14, 10, 0, 0, 0, time.UTC)
 	for name, x := range map[string]Exchange{
 		"text body": {Label: "control", Request: Request{"POST", "/hooks", []Header{{"Webhook-Id", "msg_1"}, {"webhook-id", "msg_2"}}, []byte(`{"a":1}`), 7},
-			Response: &Response{200, []Header{{"Date", "x"}}, []byte("ok"), 2}, Began: began, Ended: began.Add(time.Second), Took: 3 * time.Millisecond, Sent: 7},
+			Response: &Response{Status: 200, Headers: []Header{{"Date", "x"}}, Body: []byte("ok"), Size: 2, Reason: "Fine"}, Began: began, Ended: began.Add(time.Second), Took: 3 * time.Millisecond, Sent: 7},
 		"binary body": {Label: "binary", Request: Request{"POST", "/", []Header{}, []byte{0xff, 0, 1}, 3}, Fault: FaultReset, FaultDetail: "reading the answer", Began: began, Ended: began},
 		"no body":     {Label: "empty", Request: Request{Method: "GET", Target: "/", Headers: []Header{}}, Fault: FaultTimeout, Began: began, Ended: began},
 	} {
