@@ -56,15 +56,15 @@ the report says.`,
 			if err != nil {
 				return err
 			}
-			return a.show(f, r)
+			return a.showReport(f, r)
 		},
 	}
 	f.register(c)
 	return c
 }
 
-// show writes a report to stdout.
-func (a *app) show(f *shownFlags, r *report.Report) error {
+// showReport writes a report to stdout.
+func (a *app) showReport(f *shownFlags, r *report.Report) error {
 	options := report.TextOptions{Color: a.color(f.noColor), Width: a.width(), Verbose: f.verbose}
 	if err := render(a.out, f.format, r, options); err != nil {
 		return brokenf("%w", err)
