@@ -69,8 +69,8 @@ func needs() []term {
 	both := []string{Receiver, Sender}
 	return []term{
 		{NeedManaged, "The suite starts the process itself, so that it may kill and restart it: --exec CMD for a receiver, a sender's adapter command that declares managed and keeps its data in the state directory it is given.", both},
-		{NeedObserve, "An observer tells how often an event has been processed: --observe URL with {id} in it, --observe-exec CMD, or the method receiver.processed at --control URL.", receiver},
-		{NeedObserveByID, "The observer counts each event id separately: {id} stands in the address given to --observe URL, or the method receiver.processed reads the id it is sent.", receiver},
+		{NeedObserve, "An observer tells how often an event has been processed: --observe URL with {id} in it, --observe-exec CMD, or --observe-log REGEX over what --exec CMD prints.", receiver},
+		{NeedObserveByID, "The observer counts each event id separately: {id} stands in the address given to --observe URL, in --observe-exec CMD or in --observe-log REGEX.", receiver},
 		{NeedObserveState, "The current state of the record an event speaks of can be read: the method receiver.state at --control URL or on the standard streams of --exec CMD.", receiver},
 		{NeedProviderAPI, "The receiver asks the provider for the current state, and does so at the address in WHCONFORM_PROVIDER_URL, which the suite sets for --exec CMD and answers itself.", receiver},
 		{NeedFail, "The processing of the next event can be made to fail once: the method receiver.failOnce at --control URL or on the standard streams of --exec CMD.", receiver},
