@@ -214,13 +214,20 @@ func recordAlive(s *session) {
 // if it was started again.
 func judgeAlive(t *evidence.Transcript) []evidence.Finding {
 	var findings []evidence.Finding
+	x := t.Find(aliveLabel)
 	if died := t.Facts[factDied]; died != "" {
-		findings = append(findings, evidence.Finding{
+		finding := evidence.Finding{
 			Sent: "the deliveries of " + died, Expected: "a receiver that goes on listening", Got: "it stopped listening and had to be started again",
 			Cause: "An exception that nobody catches ends the process, or a supervisor ends it. Everything in flight is lost.",
-		})
+		}
+		if x != nil && x.Fault == wire.FaultRefused {
+			finding.Got = "it stopped listening and did not come back, so which of them ended it is not known"
+			finding.Fix = "Read the receiver's own output. Run it under --exec CMD, or start it in a loop: then each scenario is tried again by itself, and the delivery that ends it is named."
+			return []evidence.Finding{finding}
+		}
+		findings = append(findings, finding)
 	}
-	if x := t.Find(aliveLabel); x != nil && !x.OK() && !evidence.Throttles(x) {
+	if x != nil && !x.OK() && !evidence.Throttles(x) {
 		findings = append(findings, evidence.Finding{
 			Sent: aliveLabel, Expected: "2xx", Got: suite.Came(x),
 			Cause:     "What was sent before has changed the receiver's state: a lock, a pool, a block list or the process itself.",

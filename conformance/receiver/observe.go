@@ -69,7 +69,7 @@ func notTwice(t *evidence.Transcript, what, cause string) []evidence.Finding {
 	if err != nil || n <= 1 {
 		return nil
 	}
-	return []evidence.Finding{{Sent: what, Expected: "processed once", Got: fmt.Sprintf("processed %d times", n), Cause: cause}}
+	return []evidence.Finding{{Sent: what, Expected: "processed once", Got: fmt.Sprintf("processed %d times at least", n), Cause: cause}}
 }
 
 // checkObserver asks about an event that nobody sent: an observer that knows it

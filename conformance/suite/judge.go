@@ -43,7 +43,7 @@ func answer(q Question, check Check, found bool, t *evidence.Transcript) evidenc
 		ruling.Outcome, ruling.Detail = evidence.Error, t.Error
 		return ruling
 	case t.Gone:
-		return skipped(ruling, evidence.Skip{Reason: evidence.NotReached, Detail: "the subject stopped listening while its scenario ran beside others, and did not come back"})
+		return skipped(ruling, evidence.Skip{Reason: evidence.NotReached, Detail: "the subject stopped listening while its scenario ran beside others, and did not come back; see receiver.limits.alive-after-abuse"})
 	case t.Partial:
 		return skipped(ruling, evidence.Skip{Reason: evidence.NotReached, Detail: "the run ended in the middle of its scenario"})
 	}

@@ -23,8 +23,12 @@ func (r *recording) revisit(ctx context.Context, indexes []int) {
 	if !slices.ContainsFunc(indexes, func(i int) bool { return faulty(r.out[i], wire.FaultRefused) }) {
 		return
 	}
+	if !r.revive(ctx) {
+		r.bury(indexes)
+		return
+	}
 	found := false
-	for _, i := range indexes {
+	for at, i := range indexes {
 		if ctx.Err() != nil {
 			return
 		}
@@ -32,10 +36,8 @@ func (r *recording) revisit(ctx context.Context, indexes []int) {
 			continue
 		}
 		if !r.revive(ctx) {
-			if r.out[i] != nil {
-				r.out[i].Gone = true
-			}
-			continue
+			r.bury(indexes[at:])
+			return
 		}
 		r.out[i] = r.record(ctx, i)
 		for again := 0; again < reviveTries && innocent(r.out[i]) && r.revive(ctx); again++ {
@@ -50,6 +52,27 @@ func (r *recording) revisit(ctx context.Context, indexes []int) {
 		r.died = append(r.died, NotReproduced)
 	}
 	r.revive(ctx)
+}
+
+// bury notes that the subject does not come back. Of scenarios that ran beside
+// each other none can be told to have ended it, so they are not judged where a
+// connection was lost; those that lost one in the middle are the suspects.
+func (r *recording) bury(indexes []int) {
+	if len(indexes) == 1 && r.scenarios[indexes[0]].Alone {
+		return // what it lost is its own doing, or found dead
+	}
+	for _, i := range indexes {
+		if !faulty(r.out[i], wire.FaultRefused, wire.FaultReset, wire.FaultClosed) {
+			continue
+		}
+		r.out[i].Gone = true
+		if faulty(r.out[i], wire.FaultReset, wire.FaultClosed) {
+			r.died = append(r.died, r.scenarios[i].Name)
+		}
+	}
+	if len(r.died) == 0 {
+		r.died = append(r.died, NotReproduced)
+	}
 }
 
 // reviveTries is how often a scenario is recorded again that met a subject on
