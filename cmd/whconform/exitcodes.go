@@ -10,10 +10,12 @@ func exitCodesTopic() *cobra.Command {
 		Long: `The exit codes of whconform:
 
   0    The gate is open. The subject is conformant, or nothing that was judged
-       fails and only your own --run and --skip left something out.
+       fails and only your own --run and --skip left something out; or all that
+       fails is on the list of --known-failing.
   1    The gate is closed. A MUST is broken; or part of the core set could not
        be judged, because the subject refused the valid delivery, throttled, or
-       took longer than --timeout; or, with --strict, a SHOULD is broken.
+       took longer than --timeout; or, with --strict, a SHOULD is broken; or
+       something on the list of --known-failing holds.
        "whconform provider": a delivery got no answer. "whconform selftest": a
        mutant was not caught, or the reference was blamed.
   2    You asked for something that cannot be: an unknown flag, a pattern that

@@ -47,6 +47,14 @@ func (f *receiverFlags) outputs(a *app) (outputs, error) {
 		}
 		all = append(all, o)
 	}
+	if f.known.write != "" {
+		o := &output{format: knownFormat, path: f.known.write}
+		if err := o.open(); err != nil {
+			all.discard()
+			return nil, usagef("opening --write-known-failing %s: %w", o.path, err)
+		}
+		all = append(all, o)
+	}
 	return all, nil
 }
 
@@ -136,6 +144,8 @@ func render(w io.Writer, format string, r *report.Report, text report.TextOption
 		return report.WriteJUnit(w, r)
 	case "markdown":
 		return report.WriteMarkdown(w, r)
+	case knownFormat:
+		return report.WriteKnown(w, r)
 	case "text":
 		return report.WriteText(w, r, text)
 	}

@@ -37,6 +37,7 @@ type receiverFlags struct {
 	seed                    uint64
 	timeout                 time.Duration
 	rate                    float64
+	known                   knownFlags
 	reports                 []string
 	format                  string
 	verbose, noColor        bool
@@ -109,6 +110,7 @@ func (f *receiverFlags) register(c *cobra.Command) {
 	flags.StringArrayVar(&f.skip, "skip", nil, "leave these out, likewise a `PATTERN`; repeatable")
 	flags.BoolVar(&f.slow, "slow", false, "judge also what takes a minute or more")
 	flags.BoolVar(&f.strict, "strict", false, "exit with 1 on warnings, too")
+	f.known.register(flags)
 	flags.Uint64Var(&f.seed, "seed", 0, "repeat the choices of the run that printed this `NUMBER`; a new one by default")
 	flags.DurationVar(&f.timeout, "timeout", conformance.DefaultTimeout, "bound on the whole run, such as 90s or 5m")
 	flags.Float64Var(&f.rate, "rate", 0, fmt.Sprintf("`DELIVERIES` begun a second; by default %d on this machine, %d elsewhere", conformance.DefaultRate, conformance.RemoteRate))
@@ -121,6 +123,10 @@ func (f *receiverFlags) register(c *cobra.Command) {
 // judge is the command: read everything, start the subject, run, report.
 func (a *app) judge(c *cobra.Command, f *receiverFlags, args []string) error {
 	subject, config, err := a.readRun(c, f, args)
+	if err != nil {
+		return err
+	}
+	known, err := f.known.read(a)
 	if err != nil {
 		return err
 	}
@@ -147,6 +153,7 @@ func (a *app) judge(c *cobra.Command, f *receiverFlags, args []string) error {
 	if subject.speaksTLS(ctx, r) {
 		return brokenf("delivering to %s: the port speaks TLS. Write https:// in place of http://", config.Target)
 	}
+	r.Excuse(known)
 	if err := outputs.write(a, r, report.TextOptions{
 		Color: a.color(f.noColor), Width: a.width(), Verbose: f.verbose, Repeat: repeater(c, args, r.Seed),
 	}); err != nil {

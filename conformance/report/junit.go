@@ -134,9 +134,9 @@ func junitOf(r *Report, row Result) junitCase {
 		}
 		c.Out = output(findings, r)
 	case evidence.XPass:
-		c.Failure = &junitProblem{Message: unexpectedPass, Type: string(row.Outcome)}
+		c.Failure = &junitProblem{Message: line(listedFor(row, unexpectedPass)), Type: string(row.Outcome)}
 	case evidence.XFail:
-		c.Skipped = &junitProblem{Message: "known to fail: " + summaryOf(row)}
+		c.Skipped = &junitProblem{Message: line(listedFor(row, "known to fail: "+summaryOf(row)))}
 		c.Out = output(findings, r)
 	case evidence.Error:
 		c.Error = &junitProblem{
@@ -159,6 +159,14 @@ func junitOf(r *Report, row Result) junitCase {
 		}, r)
 	}
 	return c
+}
+
+// listedFor adds why a requirement is known to fail.
+func listedFor(row Result, message string) string {
+	if row.Known == "" {
+		return message
+	}
+	return strings.TrimSuffix(shorter(message), ".") + ". Listed for: " + row.Known
 }
 
 // output is a part of the text form, which is safe and readable; nil if it is

@@ -118,7 +118,11 @@ func (m *markdown) errors() {
 
 func (m *markdown) unexpected() {
 	for _, row := range m.text.with(evidence.XPass) {
-		m.add(fmt.Sprintf("\n%s<br>%s\n", heading("Passed against expectation", row), unexpectedPass))
+		reason := ""
+		if row.Known != "" {
+			reason = " Listed for: " + prose(shorter(row.Known))
+		}
+		m.add(fmt.Sprintf("\n%s<br>%s%s\n", heading("Passed against expectation", row), unexpectedPass, reason))
 	}
 }
 
@@ -130,6 +134,7 @@ func (m *markdown) fold(title string, outcome evidence.Outcome) {
 			t.blank()
 			t.line("%s  %s", line(row.ID), line(row.Level))
 			t.text(blockIndent, row.Statement)
+			t.known(row)
 			t.all(row.Findings)
 		}
 	})

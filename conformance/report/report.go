@@ -97,6 +97,9 @@ type Result struct {
 	SkipDetail string              `json:"skipDetail,omitempty"`
 	// Detail says what broke down when Outcome is error.
 	Detail string `json:"detail,omitempty"`
+	// Known is why the requirement is listed as known to fail, where it is, also
+	// when it was not judged; see [Known].
+	Known string `json:"known,omitempty"`
 	// Remark is a caveat on a pass.
 	Remark string `json:"remark,omitempty"`
 	// Findings are all facts against the requirement; for info, what was seen.

@@ -124,8 +124,17 @@ func (t *text) heading(word, color string, row Result) {
 func (t *text) findings(word, color string, outcome evidence.Outcome) {
 	for _, row := range t.with(outcome) {
 		t.heading(word, color, row)
+		t.known(row)
 		t.all(row.Findings)
 		t.repeat(row.ID)
+	}
+}
+
+// known says why a requirement is on the list of those known to fail.
+func (t *text) known(row Result) {
+	if row.Known != "" {
+		t.blank()
+		t.term("listed for", row.Known)
 	}
 }
 
@@ -146,6 +155,7 @@ func (t *text) unexpected() {
 	for _, row := range t.with(evidence.XPass) {
 		t.heading("XPASS", red, row)
 		t.text(blockIndent, unexpectedPass)
+		t.known(row)
 	}
 }
 
