@@ -46,11 +46,17 @@ func newFixture(t testing.TB, profileName string) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	secret, ok := secrets[profileName]
-	if !ok {
-		secret = "public test secret of whconform, good for nothing"
+	switch secret, ok := secrets[profileName]; {
+	case ok:
+		f.key, err = f.Scheme().Key("current", secret)
+	case contract.Signature.MAC == signature.Ed25519:
+		f.key, err = signature.NewEd25519Key("current", rand.NewChaCha8([32]byte{2}))
+	case contract.Signature.Key.Decode == "utf8":
+		f.key, err = f.Scheme().Key("current", "public test secret of whconform, good for nothing")
+	default:
+		f.key, err = signature.NewKey(f.Scheme(), "current", rand.NewChaCha8([32]byte{2}))
 	}
-	if f.key, err = f.Scheme().Key("current", secret); err != nil {
+	if err != nil {
 		t.Fatal(err)
 	}
 	f.id = f.NewID()

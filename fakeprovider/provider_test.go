@@ -2,6 +2,7 @@ package fakeprovider_test
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"math/rand/v2"
 	"net/http"
@@ -49,11 +50,14 @@ func TestEveryProfileThatCanSignMakesADeliveryThatVerifies(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := signature.New(contract.Signature); err != nil {
-				t.Skipf("described only: %v", err)
-			}
-			if contract.Signature.MAC == signature.Ed25519 || contract.Signature.Key.Decode != "utf8" {
-				t.Skipf("its keys are of another form")
+			var unsupported *signature.UnsupportedError
+			if _, err := signature.New(contract.Signature); errors.As(err, &unsupported) {
+				// Described only: a provider of it cannot be made, and says so.
+				_, err := fakeprovider.New(fakeprovider.Config{Profile: contract, Clock: clock.NewMock()})
+				if !errors.As(err, &unsupported) {
+					t.Errorf("making its provider: %v, want a *signature.UnsupportedError", err)
+				}
+				return
 			}
 			f := newFixture(t, name)
 			d := f.draft(t)
