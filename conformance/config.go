@@ -68,7 +68,6 @@ type Config struct {
 	Run, Skip []string
 	// Slow lets the requirements labelled slow run, which wait for a minute.
 	Slow bool
-	// OnRequest lets those labelled on-request run when Run names them.
 	// Load allows floods; on loopback they are always allowed.
 	Load bool
 	// Strict makes warnings close the gate.
@@ -214,7 +213,7 @@ func readKeys(scheme signature.Scheme, texts []string, random io.Reader) (receiv
 	return keys, nil
 }
 
-// ready turns the catalogue and the selection into questions.
+// questions turns the catalogue and the selection into what the run rules on.
 func (c Config) questions(env *receiver.Env) ([]suite.Question, error) {
 	rows, err := catalogue.Load()
 	if err != nil {

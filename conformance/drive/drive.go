@@ -3,7 +3,8 @@
 // scenarios go through the same small interfaces, so the reference and a
 // foreign implementation take one path.
 //
-// Start with [Receiver], then [URL], [Handler] and [Exec].
+// Start with [Receiver], then [URL], [Handler] and [Exec]; [Observed] puts an
+// [Observer] of its effects beside a receiver.
 package drive
 
 import (
@@ -66,7 +67,7 @@ type Secrets struct {
 	Unset             bool
 }
 
-// Environment is what a managed receiver is started with, as environment
+// environment is what a managed receiver is started with, as environment
 // variables. PORT, WHCONFORM_STATE_DIR and the secrets it lists are the whole
 // contract between the suite and a command under test.
 func (s Secrets) environment() []string {
