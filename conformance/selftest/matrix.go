@@ -31,7 +31,7 @@ type Options struct {
 	// Command starts a mutant as a process. Nil: this program, which then has to
 	// be whconform.
 	Command func(mutant string) []string
-	// AtOnce is how many are judged side by side; 0: three for each core, as
+	// AtOnce is how many are judged side by side; 0: six for each core, as
 	// most of a run's time is spent waiting.
 	AtOnce int
 	// Progress is told of each subject's end. May be nil.
@@ -102,7 +102,7 @@ func Run(ctx context.Context, o Options) (*Matrix, error) {
 func judgeAll(ctx context.Context, o Options, subjects []mutant.Mutant, rows []Row) {
 	atOnce := o.AtOnce
 	if atOnce <= 0 {
-		atOnce = 3 * runtime.GOMAXPROCS(0)
+		atOnce = 6 * runtime.GOMAXPROCS(0)
 	}
 	var mu sync.Mutex
 	done := 0

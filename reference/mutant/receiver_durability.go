@@ -2,6 +2,7 @@ package mutant
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/whconform/whconform/reference/receiver"
@@ -71,13 +72,15 @@ func durabilityMutants() []Mutant {
 			Fails: []string{remembers, underLoad + ".once"}, Needs: needs,
 			New: storing(func(j *journal) receiver.Store {
 				var known sync.Map
+				var turn atomic.Int64
 				return adding(func(m receiver.Message) (bool, error) {
 					if _, seen := known.LoadOrStore(m.ID, true); seen {
 						return false, nil
 					}
 					err := j.effect(m.ID)
-					// The answer takes a while, so that a kill finds some under way.
-					time.Sleep(50 * time.Millisecond)
+					// The answer takes a while, and not the same while each time, so
+					// that a kill finds some with their effect and without an answer.
+					time.Sleep(time.Duration(30+20*(turn.Add(1)%8)) * time.Millisecond)
 					return true, err
 				})
 			}),
