@@ -118,7 +118,7 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Bounds == (receiver.Bounds{}) {
 		c.Bounds = receiver.DefaultBounds()
 	}
-	local := loopback(c.Receiver.Target(0).URL)
+	local := Loopback(c.Receiver.Target(0).URL)
 	if c.Rate == 0 {
 		c.Rate = RemoteRate
 		if local {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/url"
 	"time"
 
@@ -159,21 +158,12 @@ func (p *Plan) target() string {
 	return u.String()
 }
 
-// loopback tells whether a URL's host is this machine. A name is loopback only
-// if it is localhost; others would have to be resolved to know.
-func loopback(target string) bool {
-	u, err := url.Parse(target)
-	if err != nil {
-		return false
-	}
-	host := u.Hostname()
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
-}
-
 // Loopback tells whether deliveries to target stay on this machine, so that no
 // permission is needed for them.
-func Loopback(target string) bool { return loopback(target) }
+func Loopback(target string) bool {
+	u, err := url.Parse(target)
+	return err == nil && drive.Loopback(u.Hostname())
+}
 
 // foreignKey makes a key of the scheme's own form that nobody was given.
 func foreignKey(scheme signature.Scheme, label string, random io.Reader) (signature.Key, error) {

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/whconform/whconform/conformance/drive"
 	"github.com/whconform/whconform/conformance/evidence"
 )
 
@@ -49,7 +50,7 @@ func recordTLS(s *session) {
 	s.rec.Fact("scheme", u.Scheme)
 	if u.Scheme != "https" {
 		s.skip(httpsID, evidence.NotApplicable, "the endpoint is not https")
-		if ip := net.ParseIP(u.Hostname()); u.Hostname() == "localhost" || ip != nil && ip.IsLoopback() {
+		if drive.Loopback(u.Hostname()) {
 			s.skip(httpsID+".public", evidence.NotApplicable, "the endpoint is on loopback")
 		}
 		return
