@@ -20,7 +20,6 @@ import (
 	"github.com/onsi/ginkgo/v2/types"
 
 	"github.com/whconform/whconform/conformance/evidence"
-	"github.com/whconform/whconform/conformance/receiver"
 	"github.com/whconform/whconform/conformance/report"
 )
 
@@ -86,9 +85,9 @@ func (s *specs) register() {
 			defer stop()
 			s.recordErr = s.plan.Record(ctx)
 		}, ginkgo.NodeTimeout(s.plan.config.Timeout+suiteMargin))
-		for _, q := range s.plan.questions {
+		for i, q := range s.plan.questions {
 			ginkgo.It(q.Requirement.ID+" "+q.Requirement.Statement, ginkgo.Label(q.Requirement.ID, q.Level), func() {
-				ruling := s.plan.rule(q)
+				ruling := s.plan.rule(s.plan.questions[i]) // what a sender offers is known since it was recorded
 				s.rulings[q.Requirement.ID] = ruling
 				ginkgo.AddReportEntry("ruling", ruling, ginkgo.ReportEntryVisibilityNever)
 				s.conclude(ruling)
@@ -182,7 +181,7 @@ func (s *specs) report() *report.Report {
 		}
 		rulings[i] = ruling
 	}
-	return s.plan.settle(receiver.Remark(rulings))
+	return s.plan.settle(s.plan.part.remark(rulings))
 }
 
 // testing is what Ginkgo tells of a failure; rulings say it better.

@@ -10,17 +10,12 @@ import (
 	"github.com/whconform/whconform/reference/wire"
 )
 
-// redact takes the receiver's secrets out of what was recorded. A receiver that
+// redact takes the subject's secrets out of what was recorded. A receiver that
 // tells them to whoever asks is found out while they are at hand; the report
 // must not tell them to more people. It comes before the judging, so that no
 // finding can quote one.
 func (p *Plan) redact() {
-	keys := []signature.Key{p.env.Keys.Current}
-	for _, k := range []*signature.Key{p.env.Keys.Previous, p.env.Keys.Ed25519} {
-		if k != nil {
-			keys = append(keys, *k)
-		}
-	}
+	keys := p.part.keys()
 	clean := func(b []byte) []byte {
 		for _, k := range keys {
 			b = k.Redact(b)
@@ -36,10 +31,10 @@ func (p *Plan) redact() {
 			redactTranscript(&p.transcripts[i], clean, text)
 		}
 	}
-	if p.preflight.Diagnosis != nil {
-		d := *p.preflight.Diagnosis
+	if p.preflight.diagnosis != nil {
+		d := *p.preflight.diagnosis
 		d.Sent, d.Got, d.Cause = text(d.Sent), text(d.Got), text(d.Cause)
-		p.preflight.Diagnosis = &d
+		p.preflight.diagnosis = &d
 	}
 }
 

@@ -21,10 +21,11 @@ import (
 // was not reached before its scenario began. Requirements that are new in this
 // version are not reached. A list of what is known to fail still applies.
 //
-// It is a *UsageError if the report is not one of a receiver.
+// It is a *UsageError if the report is of a kind of subject that this version
+// does not judge.
 func Rejudge(r *report.Report) (*report.Report, error) {
-	if r.Subject.Kind != catalogue.Receiver {
-		return nil, usage("judging a saved run: its subject is a %.40q; this version judges receivers", r.Subject.Kind)
+	if checksOf(r.Subject.Kind) == nil {
+		return nil, usage("judging a saved run: its subject is a %.40q; this version judges receivers and senders", r.Subject.Kind)
 	}
 	j, err := newRejudge(r)
 	if err != nil {
@@ -40,7 +41,10 @@ func Rejudge(r *report.Report) (*report.Report, error) {
 		}
 	}
 	again := *r
-	report.Settle(&again, requirements, receiver.Remark(rulings), slices.Clone(r.Transcripts))
+	if r.Subject.Kind == catalogue.Receiver {
+		rulings = receiver.Remark(rulings)
+	}
+	report.Settle(&again, requirements, rulings, slices.Clone(r.Transcripts))
 	again.Excuse(known)
 	return &again, nil
 }
@@ -51,7 +55,7 @@ type rejudge struct {
 	rows     map[string]report.Result // of the saved run, by requirement
 	checks   map[string]suite.Check   // of this version, by requirement
 	recorded map[string]bool          // the scenarios that there are transcripts of
-	current  []catalogue.Requirement  // the receiver's part of this version's catalogue
+	current  []catalogue.Requirement  // the subject's part of this version's catalogue
 }
 
 func newRejudge(r *report.Report) (*rejudge, error) {
@@ -60,11 +64,12 @@ func newRejudge(r *report.Report) (*rejudge, error) {
 		return nil, err
 	}
 	j := &rejudge{saved: r, rows: map[string]report.Result{}, checks: map[string]suite.Check{}, recorded: map[string]bool{}}
-	j.current = slices.DeleteFunc(all, func(r catalogue.Requirement) bool { return r.Part() != catalogue.Receiver })
+	kind := r.Subject.Kind
+	j.current = slices.DeleteFunc(all, func(r catalogue.Requirement) bool { return r.Part() != kind })
 	for _, row := range r.Results {
 		j.rows[row.ID] = row
 	}
-	for _, c := range receiver.Checks() {
+	for _, c := range checksOf(kind) {
 		j.checks[c.Requirement] = c
 	}
 	for i := range r.Transcripts {
@@ -104,7 +109,7 @@ func (j *rejudge) rule(requirement catalogue.Requirement) evidence.Ruling {
 	if checked && !j.recorded[check.Scenario] {
 		question.Skip = &evidence.Skip{Reason: evidence.NotReached, Detail: "the run that is judged again recorded nothing for it as this version tries it"}
 	}
-	return suite.Judge([]suite.Question{question}, receiver.Checks(), j.saved.Transcripts)[0]
+	return suite.Judge([]suite.Question{question}, checksOf(j.saved.Subject.Kind), j.saved.Transcripts)[0]
 }
 
 // stands tells whether a result was decided without its transcript. recorded

@@ -25,7 +25,7 @@ type outputs []*output
 
 // outputs opens what is to be written to, so that a wrong path is told before
 // the run and not after it.
-func (f *receiverFlags) outputs(a *app) (outputs, error) {
+func (f *runFlags) outputs(a *app) (outputs, error) {
 	if !formatExists(f.format) {
 		return nil, usagef("reading --format: there is no format %q; there are %s", f.format, formats)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -12,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/whconform/whconform/conformance"
-	"github.com/whconform/whconform/conformance/catalogue"
 	"github.com/whconform/whconform/conformance/drive"
 	"github.com/whconform/whconform/conformance/evidence"
 	"github.com/whconform/whconform/conformance/receiver"
@@ -28,19 +26,13 @@ type receiverFlags struct {
 	secrets secretFlags
 	target  targetFlags
 
-	profile, payload, eventType string
+	payload, eventType string
 
-	run, skip               []string
-	slow, strict, allowLoad bool
-	rotation                bool
-	observe                 observeFlags
-	seed                    uint64
-	timeout                 time.Duration
-	rate                    float64
-	known                   knownFlags
-	reports                 []string
-	format                  string
-	verbose, noColor        bool
+	allowLoad, rotation bool
+	observe             observeFlags
+	rate                float64
+
+	runFlags
 }
 
 func (a *app) receiverCommand() *cobra.Command {
@@ -101,23 +93,13 @@ func (f *receiverFlags) register(c *cobra.Command) {
 	f.secrets.register(flags)
 	flags.BoolVar(&f.rotation, "rotation", false, "the command of --exec accepts the secret in WEBHOOK_SECRET_PREVIOUS, too")
 	f.observe.register(flags)
-	flags.StringVar(&f.profile, "profile", "standard-webhooks", "the contract: a `NAME` of \"whconform profile list\", or a YAML file")
+	f.registerProfile(flags)
 	flags.StringVar(&f.payload, "payload", "", "template `FILE` of the event that deliveries carry; - is stdin")
 	flags.StringVar(&f.eventType, "event-type", "", "`TYPE` of the event; the profile's first by default")
 	f.target.register(flags)
 	flags.BoolVar(&f.allowLoad, "allow-load", false, "send floods to a host that is not this machine, too")
-	flags.StringArrayVar(&f.run, "run", nil, "judge only these: an id, a group (replay), or a `PATTERN` with * and ?; separated by commas; repeatable")
-	flags.StringArrayVar(&f.skip, "skip", nil, "leave these out, likewise a `PATTERN`; repeatable")
-	flags.BoolVar(&f.slow, "slow", false, "judge also what takes a minute or more")
-	flags.BoolVar(&f.strict, "strict", false, "exit with 1 on warnings, too")
-	f.known.register(flags)
-	flags.Uint64Var(&f.seed, "seed", 0, "repeat the choices of the run that printed this `NUMBER`; a new one by default")
-	flags.DurationVar(&f.timeout, "timeout", conformance.DefaultTimeout, "bound on the whole run, such as 90s or 5m")
 	flags.Float64Var(&f.rate, "rate", 0, fmt.Sprintf("`DELIVERIES` begun a second; by default %d on this machine, %d elsewhere", conformance.DefaultRate, conformance.RemoteRate))
-	flags.StringArrayVar(&f.reports, "report", nil, "write a report too, as `FORMAT=FILE`; formats: json, junit, markdown, text; repeatable")
-	flags.StringVar(&f.format, "format", "text", "`FORMAT` of what goes to stdout: text, json, junit or markdown")
-	flags.BoolVar(&f.verbose, "verbose", false, "list also what passed and all that was reported, and show the log of a command")
-	flags.BoolVar(&f.noColor, "no-color", false, "no colours; the variable NO_COLOR does the same")
+	f.runFlags.register(flags)
 }
 
 // judge is the command: read everything, start the subject, run, report.
@@ -126,8 +108,7 @@ func (a *app) judge(c *cobra.Command, f *receiverFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	known, err := f.known.read(a)
-	if err != nil {
+	if config.Known, err = f.known.read(a); err != nil {
 		return err
 	}
 	outputs, err := f.outputs(a)
@@ -153,7 +134,6 @@ func (a *app) judge(c *cobra.Command, f *receiverFlags, args []string) error {
 	if subject.speaksTLS(ctx, r) {
 		return brokenf("delivering to %s: the port speaks TLS. Write https:// in place of http://", config.Target)
 	}
-	r.Excuse(known)
 	if err := outputs.write(a, r, report.TextOptions{
 		Color: a.color(f.noColor), Width: a.width(), Verbose: f.verbose, Repeat: repeater(c, args, r.Seed),
 	}); err != nil {
@@ -211,33 +191,16 @@ func answered(r *report.Report) bool {
 
 // readRun reads what the flags say, before anything is started or sent.
 func (a *app) readRun(c *cobra.Command, f *receiverFlags, args []string) (*subject, conformance.Config, error) {
-	config := conformance.Config{
-		Run: f.run, Skip: f.skip, Slow: f.slow, Load: f.allowLoad, Strict: f.strict,
-		Seed: f.seed, Rate: f.rate, Timeout: f.timeout, Clock: clock.New(), Version: version(),
-	}
-	if !c.Flags().Changed("seed") {
-		// Short enough to type; a run has a few hundred choices.
-		config.Seed = uint64(rand.Uint32())
-	}
 	// First, so that no error from here on can show one.
 	given, err := a.readSecrets(f.secrets)
 	if err != nil {
+		return nil, conformance.Config{}, err
+	}
+	config, err := f.config(c)
+	if err != nil {
 		return nil, config, err
 	}
-	for _, part := range []struct {
-		flag     string
-		patterns []string
-	}{{"--run", f.run}, {"--skip", f.skip}} {
-		if _, err := catalogue.Match(part.patterns); err != nil {
-			return nil, config, usagef("reading %s: %w", part.flag, err)
-		}
-	}
-	if f.timeout <= 0 {
-		return nil, config, usagef("reading --timeout: %v is no time to run in", f.timeout)
-	}
-	if config.Profile, err = loadProfile(f.profile); err != nil {
-		return nil, config, err
-	}
+	config.Load, config.Rate, config.Clock = f.allowLoad, f.rate, clock.New()
 	if config.Event, err = a.readEvent(f, config); err != nil {
 		return nil, config, err
 	}

@@ -22,12 +22,13 @@ type Transcript struct {
 	Facts     map[string]string `json:"facts,omitempty"`   // declared numbers, verifications, counts
 	Skips     map[string]Skip   `json:"skips,omitempty"`   // requirement id -> what the scenario itself could not try
 	Exchanges []wire.Exchange   `json:"exchanges"`
-	Error     string            `json:"error,omitempty"`   // why the scenario broke down, "" if it did not
-	Errors    map[string]string `json:"errors,omitempty"`  // requirement id -> why it alone could not be judged, e.g. an observer that hangs
-	Kills     bool              `json:"kills,omitempty"`   // it ends the subject on purpose, so lost connections are its own doing
-	Partial   bool              `json:"partial,omitempty"` // the run was interrupted before the scenario's end
-	Gone      bool              `json:"gone,omitempty"`    // the subject died beside it and could not be brought back
-	TookMS    int64             `json:"tookMs"`            // real time, in milliseconds
+	Error     string            `json:"error,omitempty"`    // why the scenario broke down, "" if it did not
+	Errors    map[string]string `json:"errors,omitempty"`   // requirement id -> why it alone could not be judged, e.g. an observer that hangs
+	Kills     bool              `json:"kills,omitempty"`    // it ends the subject on purpose, so lost connections are its own doing
+	Received  bool              `json:"received,omitempty"` // its exchanges came to the suite's own endpoint, so the answers in them are the suite's
+	Partial   bool              `json:"partial,omitempty"`  // the run was interrupted before the scenario's end
+	Gone      bool              `json:"gone,omitempty"`     // the subject died beside it and could not be brought back
+	TookMS    int64             `json:"tookMs"`             // real time, in milliseconds
 }
 
 // Skip says that a requirement was not judged, and why.

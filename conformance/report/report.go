@@ -64,10 +64,15 @@ type Suite struct {
 
 // Subject is what was judged.
 type Subject struct {
-	Kind   string `json:"kind"`   // receiver
+	Kind   string `json:"kind"`   // receiver or sender
 	Target string `json:"target"` // its URL or command, without credentials
 	// Capabilities are what it offered beside a URL.
 	Capabilities []string `json:"capabilities"`
+	// Clock is by which clock a sender was judged: virtual, or scaled, which is
+	// real time and a shorter schedule. Empty for a receiver.
+	Clock string `json:"clock,omitempty"`
+	// Declared are the numbers that a sender named and was held to, as text.
+	Declared map[string]string `json:"declared,omitempty"`
 }
 
 // Summary counts results by outcome.

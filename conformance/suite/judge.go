@@ -95,9 +95,11 @@ func controlFailed(t *evidence.Transcript, id string) *evidence.Skip {
 	}
 	x := t.Find(t.Control)
 	switch {
+	case x == nil && t.Received:
+		return &evidence.Skip{Reason: evidence.NotReached, Detail: "its control, an attempt that has to come in any case, never came"}
 	case x == nil:
 		return &evidence.Skip{Reason: evidence.NotReached, Detail: "its control delivery was never sent"}
-	case x.OK():
+	case x.OK() || t.Received:
 		return nil
 	case evidence.Throttles(x):
 		return &evidence.Skip{Reason: evidence.Throttled, Detail: fmt.Sprintf("its control delivery was throttled (%d); lower --rate or lift the limit for the run", x.Response.Status)}
@@ -108,6 +110,9 @@ func controlFailed(t *evidence.Transcript, id string) *evidence.Skip {
 // throttled tells whether any exchange of the transcript was throttled in the
 // end; its scenario has already tried it twice.
 func throttled(t *evidence.Transcript) bool {
+	if t.Received {
+		return false
+	}
 	for i := range t.Exchanges {
 		if evidence.Throttles(&t.Exchanges[i]) {
 			return true

@@ -134,7 +134,7 @@ func (r *recording) record(ctx context.Context, i int) *evidence.Transcript {
 	s := r.scenarios[i]
 	rec := newRecorder(s.Name)
 	rec.died = r.died
-	rec.t.Kills = s.Kills
+	rec.t.Kills, rec.t.Received = s.Kills, s.Received
 	began := time.Now()
 	err := guarded(ctx, s, rec)
 	t := rec.finish()

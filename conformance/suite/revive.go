@@ -107,5 +107,5 @@ func (r *recording) revive(ctx context.Context) bool {
 
 // faulty tells whether an exchange of the transcript ended with one of faults.
 func faulty(t *evidence.Transcript, faults ...string) bool {
-	return t != nil && !t.Kills && slices.ContainsFunc(t.Exchanges, func(x wire.Exchange) bool { return slices.Contains(faults, x.Fault) })
+	return t != nil && !t.Kills && !t.Received && slices.ContainsFunc(t.Exchanges, func(x wire.Exchange) bool { return slices.Contains(faults, x.Fault) })
 }

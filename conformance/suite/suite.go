@@ -20,7 +20,11 @@ type Scenario struct {
 	Name  string // the id of the requirement whose file it stands in
 	Slow  bool   // waits for tens of seconds: recorded after the others, beside the other slow ones
 	Kills bool   // ends a subject of its own on purpose, so that lost connections are its own doing
-	Alone bool   // disturbs others or is disturbed by them: recorded last, one at a time
+	// Received says that the exchanges come to the suite's own endpoint: an answer
+	// in them is the suite's and says nothing of the subject, a control holds by
+	// having come.
+	Received bool
+	Alone    bool // disturbs others or is disturbed by them: recorded last, one at a time
 	// Record sends and records. An error means that the scenario broke down and
 	// says nothing about the subject; faults of the subject are evidence.
 	Record func(context.Context, *Recorder) error
