@@ -190,7 +190,7 @@ func TestAnAttemptIsTwoLinesForATerminal(t *testing.T) {
 	}
 	want := `<-- POST /text  id=msg_1  2 B  attempt 1  verified by current
 --> 503 Service Unavailable  0 µs
-<-- POST /text?\ufffd[31m  2 B  request 2  NOT VERIFIED: missing-id (no header webhook-id)
+<-- POST /text?\x9b[31m  2 B  request 2  NOT VERIFIED: missing-id (no header webhook-id)
 --> reset: the script reset the connection  0 µs
 `
 	if out.String() != want {

@@ -21,7 +21,7 @@ type sink struct {
 
 func (c *conn) newSink(r *record) sink {
 	limit := c.s.limits.Body
-	if len(r.path.check.keys) > 0 {
+	if len(r.path.check.Load().keys) > 0 {
 		limit = c.s.limits.Verify
 	}
 	return sink{c: c, r: r, limit: limit}

@@ -55,8 +55,7 @@ func (s *Server) routeScript(at, text string) (*Path, *badRequest) {
 		s.stats.NoPath++
 		return nil, bad(503, "there are %d paths already, the most there may be", s.count)
 	}
-	p := &Path{s: s, name: strings.TrimPrefix(at, "/"), script: script, check: newVerifier(s.scheme, s.config.Keys)}
-	p.cursor.rewind(script)
+	p := s.newPath(strings.TrimPrefix(at, "/"), script, newVerifier(s.scheme, s.config.Keys))
 	s.count++
 	s.paths[p.name] = p
 	return p, nil
@@ -116,7 +115,7 @@ func (s *Server) take(p *Path, r *record, now time.Time) {
 // arrive notes that r's request has come as far as it will, and returns the
 // handlers that the path has now.
 func (s *Server) arrive(r *record) []Handler {
-	id := strings.Clone(r.path.check.message(&r.Request)) // remembered for longer than the head that it is a part of
+	id := strings.Clone(r.path.check.Load().message(&r.Request)) // remembered for longer than the head that it is a part of
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r.arrived = true
@@ -184,7 +183,7 @@ func (s *Server) conclude(r *record) {
 	if s.config.OnAttempt == nil {
 		return
 	}
-	p.check.scrub(&attempt)
+	p.check.Load().scrub(&attempt)
 	if wait {
 		s.await(before.told)
 	}

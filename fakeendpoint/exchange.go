@@ -218,7 +218,7 @@ func (c *conn) bodyFailed(r *record, h *head, err error, real time.Time) {
 // verify checks the signature of a request that has come whole, and cuts its
 // body to what is kept.
 func (s *Server) verify(r *record) {
-	v := &r.path.check
+	v := r.path.check.Load()
 	v.verify(&r.Request, r.BodyEnd, &r.Verification)
 	if keep := s.limits.Body; int64(len(r.Request.Body)) > keep {
 		v.leaked(r.Request.Body, &r.Verification)

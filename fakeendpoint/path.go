@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
+	"github.com/whconform/whconform/reference/signature"
 	"github.com/whconform/whconform/reference/wire"
 )
 
@@ -18,7 +20,7 @@ type Path struct {
 	door *door // of its own, or nil
 	err  error // why it can take no request
 
-	check verifier
+	check atomic.Pointer[verifier] // of its keys; see SetKeys
 
 	// Guarded by s.mu.
 	script    Script
@@ -31,6 +33,14 @@ type Path struct {
 	records   []*record // of attempts that have begun and are not forgotten, by number
 	waiters   []*waiter
 	trap      *Path
+}
+
+// newPath makes a path with its check.
+func (s *Server) newPath(name string, script Script, check verifier) *Path {
+	p := &Path{s: s, name: name, script: script}
+	p.check.Store(&check)
+	p.cursor.rewind(script)
+	return p
 }
 
 // cursor is where a path stands in its script.
@@ -150,6 +160,21 @@ func (p *Path) SetScript(s Script) error {
 	return nil
 }
 
+// SetKeys has the keys check the signatures of the path's requests from now on,
+// in place of those before: an endpoint's secret is mostly known only when its
+// URL is, and it changes with a rotation. What was checked already stays as it
+// was found.
+func (p *Path) SetKeys(keys ...signature.Key) {
+	p.s.mu.Lock()
+	defer p.s.mu.Unlock()
+	check := newVerifier(p.check.Load().scheme, keys)
+	p.check.Store(&check)
+	if p.trap != nil {
+		p.trap.check.Store(&check)
+	}
+	p.s.know(keys)
+}
+
 // Reset forgets the path's attempts, and those in its trap, counts anew and
 // begins the script again. What is being answered is concluded, and forgotten.
 func (p *Path) Reset() error {
@@ -188,7 +213,7 @@ func (p *Path) Attempts() []Attempt {
 	}
 	p.s.mu.Unlock()
 	for i := range out {
-		p.check.scrub(&out[i])
+		p.check.Load().scrub(&out[i])
 	}
 	return out
 }
@@ -295,8 +320,7 @@ func (p *Path) Trap() *Path {
 
 func (p *Path) trapLocked() *Path {
 	if p.trap == nil {
-		p.trap = &Path{s: p.s, name: trapPrefix[1:] + p.name, check: p.check}
-		p.trap.cursor.rewind(Script{})
+		p.trap = p.s.newPath(trapPrefix[1:]+p.name, Script{}, *p.check.Load())
 	}
 	return p.trap
 }

@@ -161,13 +161,11 @@ func Start(c Config) (*Server, error) {
 
 // newFallback is the path of requests to no path's address.
 func (s *Server) newFallback() *Path {
-	p := &Path{s: s, check: newVerifier(s.scheme, s.config.Keys)}
-	p.script, _ = NewScript(Step{Kind: KindStatus, Status: 404, Body: "no path of the fake endpoint has this address\n"})
+	script, _ := NewScript(Step{Kind: KindStatus, Status: 404, Body: "no path of the fake endpoint has this address\n"})
 	if s.config.Fallback != nil {
-		p.script = *s.config.Fallback
+		script = *s.config.Fallback
 	}
-	p.cursor.rewind(p.script)
-	return p
+	return s.newPath("", script, newVerifier(s.scheme, s.config.Keys))
 }
 
 // Close stops listening, closes every connection, and waits for what serves
@@ -220,8 +218,7 @@ func (s *Server) Path(name string, script Script, keys ...signature.Key) *Path {
 
 // PathBy is Path with another scheme than the server's profile's.
 func (s *Server) PathBy(scheme signature.Scheme, name string, script Script, keys ...signature.Key) *Path {
-	p := &Path{s: s, name: strings.TrimPrefix(name, "/"), script: script, check: newVerifier(scheme, keys)}
-	p.cursor.rewind(script)
+	p := s.newPath(strings.TrimPrefix(name, "/"), script, newVerifier(scheme, keys))
 	if problem := reserved(p.name); problem != "" {
 		p.err = fmt.Errorf("making the path %q: %s", name, problem)
 		return p

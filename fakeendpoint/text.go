@@ -7,7 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
+
+	"github.com/whconform/whconform/reference/wire"
 )
 
 // WriteAttempt writes an attempt as two lines for a terminal:
@@ -24,10 +25,10 @@ func WriteAttempt(w io.Writer, a *Attempt) error {
 	if a.Request.Method == "" {
 		out.WriteString("(no request)")
 	} else {
-		out.WriteString(printable(a.Request.Method) + " " + printable(a.Request.Target))
+		out.WriteString(wire.Line(a.Request.Method) + " " + wire.Line(a.Request.Target))
 	}
 	if a.ID != "" {
-		out.WriteString("  id=" + printable(a.ID))
+		out.WriteString("  id=" + wire.Line(a.ID))
 	}
 	fmt.Fprintf(&out, "  %d B", a.Request.Size)
 	if a.OfMessage > 0 {
@@ -39,19 +40,19 @@ func WriteAttempt(w io.Writer, a *Attempt) error {
 		out.WriteString(", " + tookText(a.Since) + " after the last")
 	}
 	if v := &a.Verification; v.OK() {
-		out.WriteString("  verified by " + printable(strings.Join(v.By, " and ")))
+		out.WriteString("  verified by " + wire.Line(strings.Join(v.By, " and ")))
 	} else if v.Checked {
-		out.WriteString("  NOT VERIFIED: " + printable(v.Rule))
+		out.WriteString("  NOT VERIFIED: " + wire.Line(v.Rule))
 		if v.Detail != "" {
-			out.WriteString(" (" + printable(v.Detail) + ")")
+			out.WriteString(" (" + wire.Line(v.Detail) + ")")
 		}
 	}
 	for _, label := range a.Verification.Leaks {
-		out.WriteString("  HOLDS THE SECRET " + printable(label))
+		out.WriteString("  HOLDS THE SECRET " + wire.Line(label))
 	}
 	out.WriteString("\n--> " + answered(a) + "  " + tookText(a.Ended.Sub(a.Began)) + "\n")
 	for _, r := range a.Remarks {
-		out.WriteString("    " + printable(r) + "\n")
+		out.WriteString("    " + wire.Line(r) + "\n")
 	}
 	_, err := io.WriteString(w, out.String())
 	return err
@@ -60,9 +61,9 @@ func WriteAttempt(w io.Writer, a *Attempt) error {
 // answered is what the sender saw.
 func answered(a *Attempt) string {
 	if a.Response == nil {
-		out := printable(a.Fault)
+		out := wire.Line(a.Fault)
 		if a.FaultDetail != "" {
-			out += ": " + printable(a.FaultDetail)
+			out += ": " + wire.Line(a.FaultDetail)
 		}
 		return out
 	}
@@ -81,7 +82,7 @@ func answered(a *Attempt) string {
 
 // WriteStray writes a stray as one line for a terminal.
 func WriteStray(w io.Writer, s *Stray) error {
-	out := "<-- no request: " + printable(s.Reason)
+	out := "<-- no request: " + wire.Line(s.Reason)
 	if s.Status > 0 {
 		out += fmt.Sprintf("; answered %d", s.Status)
 	}
@@ -100,26 +101,4 @@ func tookText(d time.Duration) string {
 		return fmt.Sprintf("%.1f s", d.Seconds())
 	}
 	return durationText(d.Round(time.Second))
-}
-
-// textMax cuts what stands in one line.
-const textMax = 200
-
-// printable escapes what a terminal would obey and cuts what is long.
-func printable(s string) string {
-	ellipsis := ""
-	if len(s) > textMax {
-		s, ellipsis = s[:textMax], "…"
-	}
-	var out strings.Builder
-	for _, r := range s {
-		switch {
-		case r == unicode.ReplacementChar, !unicode.IsPrint(r):
-			quoted := strconv.QuoteToASCII(string(r))
-			out.WriteString(quoted[1 : len(quoted)-1])
-		default:
-			out.WriteRune(r)
-		}
-	}
-	return out.String() + ellipsis
 }

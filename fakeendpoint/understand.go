@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/whconform/whconform/reference/profile"
 	"github.com/whconform/whconform/reference/wire"
 )
 
@@ -63,7 +64,7 @@ func (p *parser) step(c call, interim []Interim, begun int, last bool) (Step, er
 		}
 	} else if s.Kind = Kind(c.word); !known(s.Kind) {
 		e := p.errorf(c.at, "there is no step %q", c.word)
-		if e.Meant = nearest(c.word, stepWords()); e.Meant == "" {
+		if e.Meant = profile.Nearest(c.word, stepWords()); e.Meant == "" {
 			e.Problem += "; there are statuses and " + strings.Join(stepWords(), ", ")
 		}
 		return s, e
@@ -160,7 +161,7 @@ func (p *parser) arguments(s *Step, c call) error {
 		case a.name == "" && taken < len(list):
 			if err := list[taken].read(p, s, a); err != nil {
 				// A misspelt flag is not a bad size.
-				if meant := nearest(word, names); meant != "" && !list[taken].required {
+				if meant := profile.Nearest(word, names); meant != "" && !list[taken].required {
 					return p.unknownArg(c.word, a, names)
 				}
 				return err
@@ -208,7 +209,7 @@ func (p *parser) unknownArg(word string, a arg, names []string) error {
 	if a.name != "" {
 		asked += "="
 	}
-	e.Meant = nearest(asked, names)
+	e.Meant = profile.Nearest(asked, names)
 	switch {
 	case e.Meant != "":
 	case len(names) > 0:
@@ -348,7 +349,7 @@ func (p *parser) repetition(s *Step, c call) error {
 		d, err := parseWait(text)
 		if err != nil {
 			e := p.errorf(c.repeatAt, "%q is neither a number, a duration such as 30s, nor %q", cut(text, 40), untilWord)
-			e.Meant = nearest(text, []string{untilWord})
+			e.Meant = profile.Nearest(text, []string{untilWord})
 			return e
 		}
 		s.Repeat.For = d

@@ -90,3 +90,39 @@ func ExampleExplain() {
 	fmt.Println(library.Name, ok)
 	// Output: php true
 }
+
+// A receiver under load: what it answers, and how long everybody waited.
+func ExampleProvider_Load() {
+	contract, err := profile.Load("standard-webhooks")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	provider, err := fakeprovider.New(fakeprovider.Config{Profile: contract, Clock: clock.New()})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	key, err := provider.Scheme().Key("current", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusNoContent)
+	}))
+	defer receiver.Close()
+
+	result, err := provider.Load(context.Background(), fakeprovider.Target{URL: receiver.URL}, fakeprovider.LoadConfig{
+		Rate: 200, Duration: 250 * time.Millisecond, Copies: 2, Keys: []signature.Key{key},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(result.Sent, "deliveries of", result.Events, "events,", result.Genuine.Accepted, "accepted")
+	fmt.Println("p99 known:", result.Latency.Percentile(99) > 0)
+	// Output:
+	// 50 deliveries of 25 events, 50 accepted
+	// p99 known: true
+}

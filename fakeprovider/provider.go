@@ -14,9 +14,13 @@
 // that a receiver refused to the library that must stand between the wire and
 // its signature check. [Spellings] is the set of bodies which that takes.
 //
+// [Provider.Load] sends many at a constant rate and counts how long each took
+// from the instant it was due.
+//
 // Sending uses no HTTP library: net/http mends what this package breaks on
 // purpose (order and case of header lines, lengths, early answers). Nothing
-// here goes through a proxy, follows a redirect or tries twice.
+// here goes through a proxy or follows a redirect, and nothing is sent twice, but
+// for a delivery of a load that meets a connection which was just closed.
 package fakeprovider
 
 import (

@@ -177,21 +177,24 @@ const reasonKept = 1 << 10
 
 // parseStatus reads "HTTP/1.1 204 No Content"; the reason may be missing.
 func parseStatus(line string) (int, error) {
-	bad := notHTTPf("its first line is no status line: %q", clip(line))
 	rest := strings.TrimPrefix(line, "HTTP/1.")
 	if len(rest) < 5 || (rest[0] != '0' && rest[0] != '1') || rest[1] != ' ' || len(rest) > 5 && rest[5] != ' ' {
-		return 0, bad
+		return 0, notStatus(line)
 	}
 	for _, c := range rest[2:5] {
 		if c < '0' || c > '9' {
-			return 0, bad
+			return 0, notStatus(line)
 		}
 	}
 	status, err := strconv.Atoi(rest[2:5])
 	if err != nil || status < 100 {
-		return 0, bad
+		return 0, notStatus(line)
 	}
 	return status, nil
+}
+
+func notStatus(line string) error {
+	return notHTTPf("its first line is no status line: %q", clip(line))
 }
 
 // clip cuts what a receiver sent for a sentence about it.

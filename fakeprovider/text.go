@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/whconform/whconform/reference/wire"
 )
@@ -21,13 +20,13 @@ import (
 // first header whose name ends in "-id", if there is one. An error is w's.
 func WriteExchange(w io.Writer, x *wire.Exchange) error {
 	var out strings.Builder
-	out.WriteString("--> " + printable(x.Request.Method) + " " + printable(x.Request.Target))
+	out.WriteString("--> " + wire.Line(x.Request.Method) + " " + wire.Line(x.Request.Target))
 	if id := idOf(x.Request.Headers); id != "" {
-		out.WriteString("  id=" + printable(id))
+		out.WriteString("  id=" + wire.Line(id))
 	}
 	fmt.Fprintf(&out, "  %d B", x.Request.Size)
 	if x.Label != "" {
-		out.WriteString("  " + printable(x.Label))
+		out.WriteString("  " + wire.Line(x.Label))
 	}
 	out.WriteString("\n<-- " + answerText(x) + "  " + tookText(x.Took) + "\n")
 	_, err := io.WriteString(w, out.String())
@@ -37,9 +36,9 @@ func WriteExchange(w io.Writer, x *wire.Exchange) error {
 // answerText is what came back.
 func answerText(x *wire.Exchange) string {
 	if x.Response == nil {
-		out := printable(x.Fault)
+		out := wire.Line(x.Fault)
 		if x.FaultDetail != "" {
-			out += ": " + printable(x.FaultDetail)
+			out += ": " + wire.Line(x.FaultDetail)
 		}
 		return out
 	}
@@ -51,7 +50,7 @@ func answerText(x *wire.Exchange) string {
 		out += fmt.Sprintf("  %d B", x.Response.Size)
 	}
 	if x.FaultDetail != "" {
-		out += "  (" + printable(x.FaultDetail) + ")"
+		out += "  (" + wire.Line(x.FaultDetail) + ")"
 	}
 	return out
 }
@@ -75,26 +74,4 @@ func idOf(headers []wire.Header) string {
 		}
 	}
 	return ""
-}
-
-// textMax cuts what stands in one line.
-const textMax = 200
-
-// printable escapes what a terminal would obey and cuts what is long.
-func printable(s string) string {
-	cut := ""
-	if len(s) > textMax {
-		s, cut = s[:textMax], "…"
-	}
-	var out strings.Builder
-	for _, r := range s {
-		switch {
-		case r == unicode.ReplacementChar, !unicode.IsPrint(r):
-			quoted := strconv.QuoteToASCII(string(r))
-			out.WriteString(quoted[1 : len(quoted)-1])
-		default:
-			out.WriteRune(r)
-		}
-	}
-	return out.String() + cut
 }

@@ -24,7 +24,7 @@ func TestWriteExchangeFitsTwoLines(t *testing.T) {
 		{"a fault", wire.Exchange{Request: wire.Request{Method: "GET", Target: "/"}, Fault: wire.FaultRefused, FaultDetail: "connecting to 127.0.0.1:9: connection refused", Took: 80 * time.Microsecond},
 			"--> GET /  0 B\n<-- refused: connecting to 127.0.0.1:9: connection refused  80 µs\n"},
 		{"control characters", wire.Exchange{Label: "a\x1b[2Jb\u202e", Request: wire.Request{Method: "PO\nST", Target: "/\xff"}, Fault: "not-http", FaultDetail: "\r\x00", Took: time.Second},
-			"--> PO\\nST /\\ufffd  0 B  a\\x1b[2Jb\\u202e\n<-- not-http: \\r\\x00  1000 ms\n"},
+			"--> PO\\nST /\\xff  0 B  a\\x1b[2Jb\\u202e\n<-- not-http: \\r\\x00  1000 ms\n"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

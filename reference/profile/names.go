@@ -31,7 +31,7 @@ func Names() []string {
 // Load gives the built-in profile of that name, or reads a file where the text
 // ends in .yaml or .yml or holds a path separator.
 func Load(nameOrFile string) (*Profile, error) {
-	if isFile(nameOrFile) {
+	if IsFile(nameOrFile) {
 		return loadFile(nameOrFile)
 	}
 	data, err := embedded.ReadFile(path.Join("profiles", nameOrFile+".yaml"))
@@ -42,7 +42,9 @@ func Load(nameOrFile string) (*Profile, error) {
 	return Parse(nameOrFile, data)
 }
 
-func isFile(name string) bool {
+// IsFile tells whether [Load] takes a name for that of a file: it has a folder, or
+// ends in .yaml or .yml.
+func IsFile(name string) bool {
 	ext := strings.ToLower(filepath.Ext(name))
 	return ext == ".yaml" || ext == ".yml" || strings.ContainsRune(name, '/') || strings.ContainsRune(name, filepath.Separator)
 }

@@ -48,8 +48,9 @@ func (d PayloadData) UnixMilli() int64 { return d.Time.UnixMilli() }
 // Payload is a parsed payload template. It is safe for use by several
 // goroutines at a time.
 type Payload struct {
-	name string
-	tmpl *template.Template
+	name  string
+	tmpl  *template.Template
+	plain []part // the same where it is plain, nil where it is not
 }
 
 // PayloadError tells what is wrong with a payload template, and where.
@@ -89,6 +90,7 @@ func ParsePayload(name string, text []byte) (*Payload, error) {
 	if err := p.checkNodes(text); err != nil {
 		return nil, err
 	}
+	p.plain, _ = plainParts(tmpl.Root)
 	example := PayloadData{ID: "msg_example", Type: "invoice.paid", Time: time.Unix(1767225600, 0), Seq: 1, Random: "r4nd0m"}
 	if _, err := p.Render(example); err != nil {
 		return nil, err
@@ -98,6 +100,11 @@ func ParsePayload(name string, text []byte) (*Payload, error) {
 
 // Render makes the payload of one event.
 func (p *Payload) Render(d PayloadData) ([]byte, error) {
+	if p.plain != nil {
+		if out, ok := renderPlain(p.plain, &d); ok {
+			return out, nil
+		}
+	}
 	var out limited
 	if err := p.tmpl.Execute(&out, d); err != nil {
 		return nil, positioned(p.name, nil, err)

@@ -5,10 +5,11 @@ import (
 	"strings"
 )
 
-// didYouMean is `, did you mean "stripe"?` where a known word is near, else
-// empty. A word in the wrong case is as near as can be.
-func didYouMean(word string, known []string) string {
-	best, distance := "", len(word)/3+1 // one slip in three letters, at least one
+// Nearest is the word of a list that somebody may have meant, as the list has
+// it, or empty where none is near: one slip in three letters, at least one. Of
+// equals the first counts. A word in the wrong case is as near as can be.
+func Nearest(word string, known []string) string {
+	best, distance := "", len(word)/3+1
 	for _, k := range known {
 		if d := editDistance(strings.ToLower(word), strings.ToLower(k)); d <= distance && d < max(len(k), 1) {
 			if best == "" || d < distance {
@@ -16,6 +17,13 @@ func didYouMean(word string, known []string) string {
 			}
 		}
 	}
+	return best
+}
+
+// didYouMean is `, did you mean "stripe"?` where a known word is near, else
+// empty.
+func didYouMean(word string, known []string) string {
+	best := Nearest(word, known)
 	if best == "" {
 		return ""
 	}
