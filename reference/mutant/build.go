@@ -28,7 +28,7 @@ func reference(changes ...change) maker {
 			return nil, err
 		}
 		if c.journal == nil { // nobody observes what it does
-			if c.journal, err = openJournal(""); err != nil {
+			if c.journal, err = openJournal("", c.Clock.Now); err != nil {
 				return nil, err
 			}
 		}
@@ -40,7 +40,7 @@ func reference(changes ...change) maker {
 			apply(&config)
 		}
 		if config.Store == nil {
-			if config.Store, err = durable(c.journal); err != nil {
+			if config.Store, err = durable(c); err != nil {
 				return nil, err
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/whconform/whconform/reference/receiver"
 )
@@ -21,24 +22,36 @@ import (
 // folder it lives in memory.
 //
 // An effect is its own mark that it is done: one line, written once. What was
-// taken in and has no effect is done at the start.
+// taken in and has no effect is done at the start. The rest is in memory always:
+// no mutant is killed to see what became of it.
 type journal struct {
+	now func() time.Time
+
 	mu      sync.Mutex
-	taken   map[string]bool
+	taken   map[string]time.Time // when
 	effects map[string]int
 	marked  map[string]bool
 	inbox   *os.File // nil in memory, like the others
 	ledger  *os.File
 	marks   *os.File // only for a mutant that keeps effect and mark apart
+
+	payments map[string]payment // by id
+	about    map[string]string  // the payment of an event
+	failing  map[string]bool    // events whose work is to fail once
+	failed   map[string]bool    // events that stand on the list of failed ones
 }
 
-func openJournal(dir string) (*journal, error) {
-	j := &journal{taken: map[string]bool{}, effects: map[string]int{}, marked: map[string]bool{}}
+func openJournal(dir string, now func() time.Time) (*journal, error) {
+	j := &journal{
+		now: now, taken: map[string]time.Time{}, effects: map[string]int{}, marked: map[string]bool{},
+		payments: map[string]payment{}, about: map[string]string{}, failing: map[string]bool{}, failed: map[string]bool{},
+	}
 	if dir == "" {
 		return j, nil
 	}
+	opened := now()
 	var err error
-	if j.inbox, err = openLines(filepath.Join(dir, "inbox"), func(id string) { j.taken[id] = true }); err == nil {
+	if j.inbox, err = openLines(filepath.Join(dir, "inbox"), func(id string) { j.taken[id] = opened }); err == nil {
 		j.ledger, err = openLines(filepath.Join(dir, "effects"), func(id string) { j.effects[id]++ })
 	}
 	if err == nil {
@@ -67,14 +80,36 @@ func openLines(name string, each func(string)) (*os.File, error) {
 }
 
 // take stores an id and tells whether it is new.
-func (j *journal) take(id string) (bool, error) {
+func (j *journal) take(id string) (bool, error) { return j.takeFor(id, forGood) }
+
+// forGood is longer than any run lasts, also where it moves the clock.
+const forGood = 100 * 365 * 24 * time.Hour
+
+// takeFor is take for a receiver that remembers ids for so long.
+func (j *journal) takeFor(id string, remember time.Duration) (bool, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.taken[id] {
+	now := j.now()
+	if at, known := j.taken[id]; known && now.Sub(at) <= remember {
 		return false, nil
 	}
-	j.taken[id] = true
+	j.taken[id] = now
 	return true, appendLine(j.inbox, id)
+}
+
+// knows tells whether an id was stored.
+func (j *journal) knows(id string) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	_, known := j.taken[id]
+	return known
+}
+
+// drop forgets an id.
+func (j *journal) drop(id string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	delete(j.taken, id)
 }
 
 // effect is the business: it happens once for each call.
@@ -136,12 +171,17 @@ func (j *journal) observed(next http.Handler) http.Handler {
 			next.ServeHTTP(w, req)
 			return
 		}
-		j.mu.Lock()
-		n := j.effects[id]
-		j.mu.Unlock()
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(map[string]int{"processed": n})
+		_ = json.NewEncoder(w).Encode(j.became(id))
 	})
+}
+
+// became is how often an event had its effect, and whether it is listed as
+// failed.
+func (j *journal) became(id string) map[string]any {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return map[string]any{"processed": j.effects[id], "failed": j.failed[id]}
 }
 
 // adding is a store by a function. It may be called by several deliveries at one
@@ -151,25 +191,21 @@ type adding func(m receiver.Message) (added bool, err error)
 // Add implements receiver.Store.
 func (f adding) Add(_ context.Context, m receiver.Message) (bool, error) { return f(m) }
 
-// durable is the right store: it takes in what is new, then has its effect, and
-// makes up at the start for effects that a crash prevented.
-func durable(j *journal) (receiver.Store, error) {
+// durable is the right store: it takes in what is new, then does its work, and
+// makes up at the start for what a crash prevented.
+func durable(c Config) (receiver.Store, error) {
 	var errs []error
-	for _, id := range j.pending() {
-		errs = append(errs, j.effect(id))
-	}
-	return adding(func(m receiver.Message) (bool, error) {
-		added, err := j.take(m.ID)
-		if added && err == nil {
-			err = j.effect(m.ID)
+	if c.journal.inbox != nil { // memory has no crash behind it
+		for _, id := range c.journal.pending() {
+			errs = append(errs, c.journal.effect(id))
 		}
-		return added, err
-	}), errors.Join(errs...)
+	}
+	return business{}.store(c), errors.Join(errs...)
 }
 
 // storing puts a store of the mutant's own in place of the right one.
-func storing(store func(*journal) receiver.Store) maker {
+func storing(store func(c Config) receiver.Store) maker {
 	return func(c Config) (http.Handler, error) {
-		return reference(func(r *receiver.Config) { r.Store = store(c.journal) })(c)
+		return reference(func(r *receiver.Config) { r.Store = store(c) })(c)
 	}
 }

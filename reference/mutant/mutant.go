@@ -10,7 +10,8 @@
 // Read build.go first: a fault is put around the reference's handler, in place
 // of its verification, into its configuration or into the server under it. To
 // add a mutant, write its sentence, its requirements and its few lines in the
-// group's file.
+// group's file. business.go is what happens behind the answer, and [Otherwise]
+// lists receivers that are right in another way.
 package mutant
 
 import (
@@ -24,7 +25,6 @@ import (
 
 	"github.com/benbjohnson/clock"
 	"github.com/whconform/whconform/reference/profile"
-	"github.com/whconform/whconform/reference/receiver"
 	"github.com/whconform/whconform/reference/signature"
 )
 
@@ -67,7 +67,11 @@ type Config struct {
 	// State is the folder for what must outlast the process; "": memory.
 	State string
 
-	journal *journal // opened by HTTPServer
+	// ProviderURL is where the provider is asked for a payment, as in
+	// receiver.Options; "": nobody is asked.
+	ProviderURL string
+
+	journal *journal // opened by Serve
 }
 
 // Mutant is a receiver with one deliberate fault.
@@ -101,25 +105,13 @@ type Mutant struct {
 	TLS      func(*tls.Config)               // changes the server's TLS configuration; may be nil
 }
 
-// HTTPServer makes the mutant's handler and the server around it: the
-// reference's, with the mutant's own changes. The caller wraps the listener and
-// the TLS configuration.
-//
-// At /_observe/events/{id} the server tells how often an event had its effect.
+// HTTPServer is the server of Serve, for whoever asks it for nothing else.
 func (m Mutant) HTTPServer(c Config) (*http.Server, error) {
-	var err error
-	if c.journal, err = openJournal(c.State); err != nil {
-		return nil, fmt.Errorf("making the mutant %s: %w", m.Name, err)
-	}
-	h, err := m.New(c)
+	s, err := m.Serve(c)
 	if err != nil {
-		return nil, fmt.Errorf("making the mutant %s: %w", m.Name, err)
+		return nil, err
 	}
-	s := receiver.HTTPServer(c.journal.observed(h))
-	if m.Server != nil {
-		m.Server(s)
-	}
-	return s, nil
+	return s.Server, nil
 }
 
 // Reference is the mutant without a fault: what all others are made from.

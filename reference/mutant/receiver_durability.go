@@ -25,7 +25,8 @@ func durabilityMutants() []Mutant {
 		{
 			Name: "acknowledges-before-it-stores", Doc: "It answers first and stores later.",
 			Fails: []string{afterAck, underLoad}, Needs: needs,
-			New: storing(func(j *journal) receiver.Store {
+			New: storing(func(c Config) receiver.Store {
+				j := c.journal
 				return adding(func(m receiver.Message) (bool, error) {
 					time.AfterFunc(later, func() {
 						if added, err := j.take(m.ID); added && err == nil {
@@ -39,7 +40,8 @@ func durabilityMutants() []Mutant {
 		{
 			Name: "does-not-queue-again", Doc: "What it had stored and not worked on when it was killed it never looks at again.",
 			Fails: []string{afterAck, underLoad}, Needs: needs,
-			New: storing(func(j *journal) receiver.Store {
+			New: storing(func(c Config) receiver.Store {
+				j := c.journal
 				return adding(func(m receiver.Message) (bool, error) {
 					added, err := j.take(m.ID)
 					if added && err == nil {
@@ -52,7 +54,8 @@ func durabilityMutants() []Mutant {
 		{
 			Name: "repeats-after-a-crash", Doc: "It marks an event as done some time after its effect, and an end in between repeats the effect.",
 			Fails: []string{afterAck + ".once", underLoad + ".once", remembers}, Needs: needs,
-			New: storing(func(j *journal) receiver.Store {
+			New: storing(func(c Config) receiver.Store {
+				j := c.journal
 				for _, id := range j.unmarked() {
 					_ = j.effect(id)
 					_ = j.mark(id)
@@ -70,7 +73,8 @@ func durabilityMutants() []Mutant {
 		{
 			Name: "forgets-ids", Doc: "It remembers ids in memory, so a restart forgets them.",
 			Fails: []string{remembers, underLoad + ".once"}, Needs: needs,
-			New: storing(func(j *journal) receiver.Store {
+			New: storing(func(c Config) receiver.Store {
+				j := c.journal
 				var known sync.Map
 				var turn atomic.Int64
 				return adding(func(m receiver.Message) (bool, error) {

@@ -49,7 +49,8 @@
 //  4. Keep what fails, tell of it, and try it again when asked: state.go.
 //  5. Remember ids for as long as copies may come, and no longer: retention.go.
 //  6. Tell the operator: health.go (one line when the database stops to work,
-//     one when it works again), metrics.go, and observe.go for tests.
+//     one when it works again), metrics.go, and, for tests, observe.go, control.go
+//     and movable.go.
 //
 // The schema is in migrations/, the same for both databases.
 //
