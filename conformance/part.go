@@ -6,6 +6,7 @@ import (
 	"github.com/whconform/whconform/conformance/catalogue"
 	"github.com/whconform/whconform/conformance/evidence"
 	"github.com/whconform/whconform/conformance/receiver"
+	"github.com/whconform/whconform/conformance/sender"
 	"github.com/whconform/whconform/conformance/suite"
 	"github.com/whconform/whconform/reference/signature"
 )
@@ -19,7 +20,9 @@ type part interface {
 	checks() []suite.Check
 	offers(need string) bool
 	capabilities() []string
-	// declared are the numbers that the subject named and is held to.
+	// clock is by which clock a sender is judged, "" for a receiver; declared
+	// are the numbers that the subject named and is held to.
+	clock() string
 	declared() map[string]string
 
 	// open starts what only a recording needs. What a subject offers may be known
@@ -62,6 +65,8 @@ func checksOf(kind string) []suite.Check {
 	switch kind {
 	case catalogue.Receiver:
 		return receiver.Checks()
+	case catalogue.Sender:
+		return sender.Checks()
 	}
 	return nil
 }

@@ -140,7 +140,7 @@ func (p *Plan) Report() *report.Report {
 func (p *Plan) settle(rulings []evidence.Ruling) *report.Report {
 	r := &report.Report{
 		Suite:   report.Suite{Name: "whconform", Version: p.config.Version},
-		Subject: report.Subject{Kind: p.part.kind(), Target: p.part.target(), Capabilities: p.part.capabilities(), Declared: p.part.declared()},
+		Subject: report.Subject{Kind: p.part.kind(), Target: p.part.target(), Capabilities: p.part.capabilities(), Clock: p.part.clock(), Declared: p.part.declared()},
 		Profile: p.config.Profile.Name, Seed: p.config.Seed,
 		Began: p.began, DurationMS: p.took.Milliseconds(),
 		Interrupted: p.interrupted, Strict: p.config.Strict, Diagnosis: p.preflight.diagnosis,

@@ -47,6 +47,7 @@ func (*receiverPart) kind() string                                 { return cata
 func (*receiverPart) checks() []suite.Check                        { return receiver.Checks() }
 func (p *receiverPart) offers(need string) bool                    { return p.env.Offers(need) }
 func (p *receiverPart) capabilities() []string                     { return p.env.Capabilities() }
+func (*receiverPart) clock() string                                { return "" }
 func (*receiverPart) declared() map[string]string                  { return nil }
 func (*receiverPart) open(context.Context) error                   { return nil }
 func (*receiverPart) close(context.Context) error                  { return nil } // the receiver is the caller's

@@ -30,6 +30,7 @@ type receiverFlags struct {
 
 	allowLoad, rotation bool
 	observe             observeFlags
+	hooks               hookFlags
 	rate                float64
 
 	runFlags
@@ -59,9 +60,16 @@ which is made for the run unless you give one. A receiver that can hold two
 while they are rotated takes the older from WEBHOOK_SECRET_PREVIOUS: add
 --rotation. If you give a private key, WEBHOOK_PUBLIC_KEY belongs to it.
 
+What becomes of an event after its 2xx is told by an observer (--observe) or by
+an adapter (--control), which can also make processing fail and move the clock;
+docs/adapter-protocol.md describes both.
+
 Deliveries carry the profile's example event. A receiver that wants its own
 takes --payload: a JSON template that may hold {{.ID}}, {{.Type}}, {{.Now}} (RFC
 3339), {{.Unix}}, {{.Seq}} and {{.Random}}; {{json .ID}} quotes.
+
+With --config the flags are read from a YAML file, whose keys they are; the key
+url is the receiver's URL.
 
 The text goes to stdout, progress to stderr. "whconform help exit-codes" lists
 the exit codes.`,
@@ -72,6 +80,7 @@ the exit codes.`,
   whconform receiver https://staging.example.com/hooks --rate 20 \
     --allow-host staging.example.com --secret-file secrets.txt
   whconform receiver http://localhost:3000/ --secret-env S --run replay
+  whconform receiver --config whconform.yaml --slow
   whconform receiver --reference --strict --report json=report.json`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 1 {
@@ -82,6 +91,7 @@ the exit codes.`,
 		RunE: func(c *cobra.Command, args []string) error { return a.judge(c, f, args) },
 	}
 	f.register(c)
+	a.withConfig(c, "url")
 	return c
 }
 
@@ -93,6 +103,7 @@ func (f *receiverFlags) register(c *cobra.Command) {
 	f.secrets.register(flags)
 	flags.BoolVar(&f.rotation, "rotation", false, "the command of --exec accepts the secret in WEBHOOK_SECRET_PREVIOUS, too")
 	f.observe.register(flags)
+	f.hooks.register(flags)
 	f.registerProfile(flags)
 	flags.StringVar(&f.payload, "payload", "", "template `FILE` of the event that deliveries carry; - is stdin")
 	flags.StringVar(&f.eventType, "event-type", "", "`TYPE` of the event; the profile's first by default")
@@ -215,6 +226,9 @@ func (a *app) readRun(c *cobra.Command, f *receiverFlags, args []string) (*subje
 	if subject.observation, err = f.observe.read(subject, a.kept); err != nil {
 		return nil, config, err
 	}
+	if subject.hooks, err = f.hooks.read(subject, config.Profile, a.kept); err != nil {
+		return nil, config, err
+	}
 	config.Target, config.Secrets = subject.name, texts(subject.secrets)
 	// A mistake in the flags must not cost the start of a receiver.
 	config.Receiver = drive.URL(subject.target)
@@ -244,6 +258,7 @@ func (a *app) readEvent(f *receiverFlags, config conformance.Config) (receiver.E
 		return event, err
 	}
 	event.Render = receiver.TemplateEvent(template, config.Clock)
+	event.Records = receiver.TemplateRecord(template)
 	return event, nil
 }
 

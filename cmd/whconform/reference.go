@@ -35,6 +35,7 @@ type referenceFlags struct {
 	cert, key     string
 	mutant        string
 	list          bool
+	hooks         string
 }
 
 func (a *app) referenceCommand() *cobra.Command {
@@ -43,7 +44,7 @@ func (a *app) referenceCommand() *cobra.Command {
 		Short: "Run a reference implementation, right or deliberately wrong",
 		Long: `Run a reference implementation: something to send to, to compare with, and to
 read. Its code is in the folder reference/ of the project.`,
-	}, a.referenceReceiverCommand())
+	}, a.referenceReceiverCommand(), a.referenceSenderCommand())
 }
 
 func (a *app) referenceReceiverCommand() *cobra.Command {
@@ -54,7 +55,10 @@ func (a *app) referenceReceiverCommand() *cobra.Command {
 		Long: `Run the reference receiver until it is interrupted. It takes deliveries at any
 path, verifies them and tells on stderr what it accepted and refused. With --db
 it stores them before it answers, and processes them in the background;
-/_observe/events/ID tells what became of one, /metrics how many wait.
+/_observe/events/ID tells what became of one, /metrics how many wait. With
+--hooks a test can also make processing fail and move its clock. Where the
+environment has WHCONFORM_PROVIDER_URL, it asks there about each payment before
+it acts.
 
 Its secrets come from the flags or, where there are none, from the environment:
 WEBHOOK_SECRET, WEBHOOK_SECRET_PREVIOUS while the secret is being rotated, and
@@ -87,6 +91,7 @@ your own tests, notice it.`,
 	flags.DurationVar(&f.bodyTimeout, "body-timeout", receiver.DefaultBodyTimeout, "how long a whole body may take")
 	flags.StringVar(&f.cert, "cert", "", "PEM `FILE` with a certificate: serve https")
 	flags.StringVar(&f.key, "key", "", "PEM `FILE` with its key")
+	flags.StringVar(&f.hooks, "hooks", "", "for tests: make processing fail and move the clock by the adapter protocol, `WHERE` is stdio or a path such as /_hooks; needs --db")
 	flags.StringVar(&f.mutant, "mutant", "", "be wrong in the way of this `NAME`")
 	flags.BoolVar(&f.list, "list-mutants", false, "list the names with what each does wrong")
 	return c
@@ -112,15 +117,20 @@ func (a *app) serveReference(ctx context.Context, f *referenceFlags) error {
 	if err != nil {
 		return err
 	}
-	store, err := a.openInbox(ctx, f.db, p, logger)
+	hooks, err := f.readHooks()
 	if err != nil {
 		return err
 	}
-	made, err := f.server(p, keys, store, a.env(stateVariable), logger)
+	store, err := a.openInbox(ctx, f.db, p, hooks, logger)
+	if err != nil {
+		return err
+	}
+	made, err := a.makeReference(f, p, keys, store, hooks, logger)
 	if err != nil {
 		return errors.Join(err, store.close())
 	}
-	return errors.Join(a.serveAt(ctx, f, p, made, logger), store.close())
+	served := hooks.during(ctx, a, func(ctx context.Context) error { return a.serveAt(ctx, f, p, made, logger) })
+	return errors.Join(served, store.close())
 }
 
 // serveAt listens and serves until ctx is done.
@@ -184,29 +194,44 @@ type referenceServer struct {
 	tls    *tls.Config
 }
 
-// server makes the reference or the mutant that is asked for.
-func (f *referenceFlags) server(p *profile.Profile, keys []signature.Key, store *inbox, state string, logger *slog.Logger) (*referenceServer, error) {
+// makeReference makes the reference or the mutant that is asked for, with its
+// hooks.
+func (a *app) makeReference(f *referenceFlags, p *profile.Profile, keys []signature.Key, store *inbox, hooks *referenceHooks, logger *slog.Logger) (*referenceServer, error) {
 	if f.mutant != "" {
-		m, err := mutant.Find(f.mutant)
-		if err != nil {
-			return nil, usagef("reading --mutant: no mutant is called %q. See whconform reference receiver --list-mutants", f.mutant)
-		}
-		if slices.Contains(m.Needs, mutant.HTTPS) && f.cert == "" {
-			return nil, usagef("starting the mutant %s: it is wrong in its TLS. Give it --cert and --key", m.Name)
-		}
-		server, err := m.HTTPServer(mutant.Config{Profile: p, Keys: keys, Clock: clock.New(), Logger: logger, BodyTimeout: f.bodyTimeout, State: state})
-		if err != nil {
-			return nil, usagef("starting the receiver: %w", err)
-		}
-		return &referenceServer{Server: server, mutant: m}, nil
+		return a.makeMutant(f, p, keys, hooks, logger)
 	}
 	h, err := receiver.New(receiver.Config{
-		Profile: p, Keys: keys, Store: &toldStore{store, logger}, Clock: clock.New(), Logger: logger, MaxBody: f.maxBody, BodyTimeout: f.bodyTimeout,
+		Profile: p, Keys: keys, Store: &toldStore{store, logger}, Clock: hooks.time(), Logger: logger, MaxBody: f.maxBody, BodyTimeout: f.bodyTimeout,
 	})
 	if err != nil {
 		return nil, usagef("starting the reference receiver: %w", err)
 	}
-	return &referenceServer{Server: receiver.HTTPServer(store.beside(h))}, nil
+	if store.durable != nil {
+		hooks.offer("whconform reference receiver", receiver.Methods(store.durable, hooks.clock))
+	} else if hooks.where != "" {
+		return nil, usagef("reading --hooks: an inbox in memory has none, since nothing is processed. Give --db FILE")
+	}
+	return &referenceServer{Server: receiver.HTTPServer(hooks.beside(store.beside(h)))}, nil
+}
+
+func (a *app) makeMutant(f *referenceFlags, p *profile.Profile, keys []signature.Key, hooks *referenceHooks, logger *slog.Logger) (*referenceServer, error) {
+	m, err := mutant.Find(f.mutant)
+	if err != nil {
+		return nil, usagef("reading --mutant: no mutant is called %q. See whconform reference receiver --list-mutants", f.mutant)
+	}
+	if slices.Contains(m.Needs, mutant.HTTPS) && f.cert == "" {
+		return nil, usagef("starting the mutant %s: it is wrong in its TLS. Give it --cert and --key", m.Name)
+	}
+	served, err := m.Serve(mutant.Config{
+		Profile: p, Keys: keys, Clock: clock.New(), Logger: logger, BodyTimeout: f.bodyTimeout,
+		State: a.env(stateVariable), ProviderURL: a.env(providerVariable),
+	})
+	if err != nil {
+		return nil, usagef("starting the receiver: %w", err)
+	}
+	hooks.offer("whconform mutant "+m.Name, served.Methods)
+	served.Server.Handler = hooks.beside(served.Server.Handler)
+	return &referenceServer{Server: served.Server, mutant: m}, nil
 }
 
 func (s *referenceServer) readTLS(f *referenceFlags) error {

@@ -8,14 +8,16 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/benbjohnson/clock"
-
 	"github.com/whconform/whconform/reference/profile"
 	"github.com/whconform/whconform/reference/receiver"
 )
 
-// stateVariable names the folder that the suite gives a receiver it starts.
-const stateVariable = "WHCONFORM_STATE_DIR"
+// Of what the suite tells a receiver that it starts: the folder that is its own,
+// and where the provider's API is asked.
+const (
+	stateVariable    = "WHCONFORM_STATE_DIR"
+	providerVariable = "WHCONFORM_PROVIDER_URL"
+)
 
 // inbox is where the reference receiver keeps what it took in: in a database,
 // from which a processor works, or in memory, where nothing is processed.
@@ -28,8 +30,9 @@ type inbox struct {
 
 // openInbox opens the database named by --db, else the one in the folder that
 // the suite gives, else memory.
-func (a *app) openInbox(ctx context.Context, db string, p *profile.Profile, logger *slog.Logger) (*inbox, error) {
-	if state := a.env(stateVariable); db == "" && state != "" {
+func (a *app) openInbox(ctx context.Context, db string, p *profile.Profile, hooks *referenceHooks, logger *slog.Logger) (*inbox, error) {
+	state := a.env(stateVariable)
+	if db == "" && state != "" {
 		db = filepath.Join(state, "inbox.db")
 	}
 	if db == "" {
@@ -37,13 +40,19 @@ func (a *app) openInbox(ctx context.Context, db string, p *profile.Profile, logg
 		return &inbox{Store: receiver.NewMemory()}, nil
 	}
 	options := receiver.Options{
-		Clock: clock.New(), Logger: logger, Profile: p, ProviderURL: a.env("WHCONFORM_PROVIDER_URL"),
+		Clock: hooks.time(), Logger: logger, Profile: p, ProviderURL: a.env(providerVariable),
 		// The suite makes processing fail on purpose; nobody else is given the folder.
-		TestHooks: a.env(stateVariable) != "",
+		TestHooks: state != "" || hooks.where != "",
 	}
 	open := receiver.OpenSQLite
-	if strings.HasPrefix(db, "postgres://") || strings.HasPrefix(db, "postgresql://") {
+	if isPostgres(db) {
 		open = receiver.OpenPostgres
+		if state != "" {
+			var err error
+			if db, err = inSchema(ctx, db, state); err != nil {
+				return nil, brokenf("opening the inbox: %w", err)
+			}
+		}
 	}
 	durable, err := open(ctx, db, options)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"crypto/ed25519"
 	"crypto/rand"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -74,6 +75,10 @@ func (a *app) secretFile(name string) ([]secret, error) {
 	if err != nil {
 		return nil, err
 	}
+	from := name
+	if name == "-" {
+		from = "stdin"
+	}
 	var all []secret
 	lines := bufio.NewScanner(bytes.NewReader(data))
 	lines.Buffer(nil, maxFile+1)
@@ -83,7 +88,7 @@ func (a *app) secretFile(name string) ([]secret, error) {
 			continue
 		}
 		a.kept.add(text)
-		all = append(all, secret{text, fmt.Sprintf("%s line %d", name, number)})
+		all = append(all, secret{text, fmt.Sprintf("%s line %d", from, number)})
 	}
 	if len(all) == 0 {
 		return nil, usagef("reading --secret-file %s: it holds no secret. Write one a line", name)
@@ -118,11 +123,42 @@ func readKeys(scheme signature.Scheme, all []secret) ([]signature.Key, error) {
 	for i, s := range all {
 		key, err := scheme.Key(s.from, s.text)
 		if err != nil {
-			return nil, usagef("reading the secrets: %w", err)
+			return nil, badSecret(scheme.Spec(), s, err)
 		}
 		keys[i] = key
 	}
 	return keys, nil
+}
+
+// badSecret tells what is wrong with a secret, which form the profile wants, and
+// how one of that form is made.
+func badSecret(spec signature.Spec, s secret, err error) error {
+	var bad *signature.KeyError
+	if !errors.As(err, &bad) {
+		return usagef("reading the secrets: %w", err)
+	}
+	text := fmt.Sprintf("reading %s: the secret is %s. Signatures by %s want %s", s.from, bad.Problem, spec.Name, bad.Want)
+	if command := secretCommand(spec); command != "" {
+		text += ". To make one: " + command
+	}
+	return usagef("%s", text)
+}
+
+// secretCommand makes a secret of 32 random bytes in a shell; empty where the
+// profile's are made by other tools.
+func secretCommand(spec signature.Spec) string {
+	prefix := ""
+	if len(spec.Key.Strip) > 0 {
+		prefix = spec.Key.Strip[0]
+	}
+	switch {
+	case spec.MAC == signature.Ed25519:
+	case spec.Key.Decode == "base64":
+		return fmt.Sprintf(`echo "%s$(openssl rand -base64 32)"`, prefix)
+	case spec.Key.Decode == "hex" || spec.Key.Decode == "utf8":
+		return fmt.Sprintf(`echo "%s$(openssl rand -hex 32)"`, prefix)
+	}
+	return ""
 }
 
 // forCommand sorts what the user gave into what a command under test is

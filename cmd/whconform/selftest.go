@@ -8,27 +8,32 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/whconform/whconform/conformance/catalogue"
 	"github.com/whconform/whconform/conformance/report"
 	"github.com/whconform/whconform/conformance/selftest"
 )
 
 func (a *app) selftestCommand() *cobra.Command {
-	var pattern string
+	var pattern, part string
 	var asJSON, verbose bool
 	c := &cobra.Command{
 		Use:   "selftest",
 		Short: "Let the suite judge the reference and every mutant",
-		Long: `Let the suite prove itself: it judges the reference, which it must not blame,
-and every mutant, a receiver with one deliberate fault, which it must fail for
-that fault and for no other. Everything runs in this process, in a minute or so;
-the numbers that a run waits for are scaled down.
+		Long: `Let the suite prove itself: it judges the references, which it must not blame,
+and every mutant, a receiver or a sender with one deliberate fault, which it
+must fail for that fault and for no other. It takes a minute or two; the numbers
+that a receiver's run waits for are scaled down.
 
 The exit code is 0 when all was as it should be, else 1.`,
 		Example: `  whconform selftest
-  whconform selftest --run 'accepts-*'`,
+  whconform selftest --run 'accepts-*'
+  whconform selftest --part sender`,
 		Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			options := selftest.Options{Progress: a.selftestProgress(verbose)}
+			if part != "" && part != catalogue.Receiver && part != catalogue.Sender {
+				return usagef("reading --part: there is no part %q to test; there are %s and %s", part, catalogue.Receiver, catalogue.Sender)
+			}
+			options := selftest.Options{Part: part, Progress: a.selftestProgress(verbose)}
 			if pattern != "" {
 				if _, err := path.Match(pattern, ""); err != nil {
 					return usagef("reading --run: %w", err)
@@ -45,7 +50,7 @@ The exit code is 0 when all was as it should be, else 1.`,
 			a.clearProgress()
 			switch {
 			case errors.Is(err, selftest.ErrNoMutant):
-				return usagef("reading --run: no mutant matches %q. See whconform reference receiver --list-mutants", pattern)
+				return usagef("reading --run: no mutant matches %q. See whconform reference receiver --list-mutants, and reference sender", pattern)
 			case err != nil:
 				return brokenf("testing the suite: %w", err)
 			}
@@ -54,6 +59,7 @@ The exit code is 0 when all was as it should be, else 1.`,
 	}
 	c.Flags().SortFlags = false
 	c.Flags().StringVar(&pattern, "run", "", "judge only mutants whose name matches this `PATTERN` with * and ?")
+	c.Flags().StringVar(&part, "part", "", "only the mutants of one `PART`: receiver or sender")
 	c.Flags().BoolVar(&asJSON, "json", false, "the matrix as JSON")
 	c.Flags().BoolVar(&verbose, "verbose", false, "a line on stderr for each mutant")
 	return c

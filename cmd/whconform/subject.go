@@ -37,6 +37,7 @@ type subject struct {
 	log       io.Writer     // of the command
 
 	observation *observation // nil: nothing but the wire is seen
+	hooks       hooks
 }
 
 // readSubject finds out what is to be judged: a URL, a command, the reference.
@@ -59,7 +60,10 @@ func (a *app) readSubject(f *receiverFlags, args []string, given []secret, p *pr
 			return nil, brokenf("finding this program to start the reference: %w", err)
 		}
 		s.name, s.reference = "reference", true
-		s.command = []string{self, "reference", "receiver", "--profile", f.profile}
+		s.command = []string{self, "reference", "receiver", "--profile", f.profile, "--hooks", onStdio}
+		if f.hooks.db != "" {
+			s.command = append(s.command, "--db", f.hooks.db)
+		}
 	case f.command != "":
 		words, err := splitWords(f.command)
 		if err != nil {
@@ -120,42 +124,62 @@ func (a *app) executable() (string, error) {
 	return os.Executable()
 }
 
-// start starts the command, if there is one. Closing the receiver removes the
-// folder it was given.
-func (s *subject) start(ctx context.Context) (drive.Receiver, error) {
-	if s.command == nil {
-		return s.observation.watch(drive.URL(s.target))
+// start starts what there is to start. Closing the receiver ends it, and removes
+// the folder it was given.
+func (s *subject) start(ctx context.Context) (_ drive.Receiver, err error) {
+	all := &started{}
+	defer func() {
+		if err != nil {
+			_ = all.Close(context.WithoutCancel(ctx))
+		}
+	}()
+	api, err := s.hooks.play()
+	if err != nil {
+		return nil, err
 	}
+	if api != nil {
+		all.others = append(all.others, api.Close)
+	}
+	if s.command == nil {
+		all.Receiver = drive.URL(s.target)
+		if api != nil {
+			all.Receiver = drive.AsksProvider(all.Receiver, api.API)
+		}
+	} else if all.Receiver, err = s.exec(ctx, all, api); err != nil {
+		return nil, err
+	}
+	hooked, err := s.hooks.attach(ctx, all.Receiver)
+	if err != nil {
+		return nil, err
+	}
+	all.Receiver = hooked
+	watched, err := s.observation.watch(hooked)
+	if err != nil {
+		return nil, err
+	}
+	all.Receiver = watched
+	return all, nil
+}
+
+// exec starts the command on a folder of its own.
+func (s *subject) exec(ctx context.Context, all *started, api *fakeprovider.APIServer) (drive.Receiver, error) {
 	state, err := os.MkdirTemp("", "whconform-")
 	if err != nil {
 		return nil, fmt.Errorf("making a state folder for the receiver: %w", err)
 	}
-	r, err := drive.Exec(ctx, drive.ExecConfig{Command: s.command, Target: s.target, Secrets: s.given, State: state, Log: s.observation.log(s.log)})
-	if err != nil {
-		_ = os.RemoveAll(state)
-		return nil, err
+	if s.hooks.db != "" {
+		all.others = append(all.others, func(ctx context.Context) error { return dropSchemas(ctx, s.hooks.db, state) })
 	}
-	watched, err := s.observation.watch(r)
-	if err != nil {
-		_ = r.Close(context.WithoutCancel(ctx))
-		_ = os.RemoveAll(state)
-		return nil, err
-	}
-	return &started{watched, state}, nil
-}
-
-// started is a receiver with the folder that goes with it.
-type started struct {
-	drive.Receiver
-	state string
-}
-
-func (s *started) Close(ctx context.Context) error {
-	err := s.Receiver.Close(ctx)
-	if removed := os.RemoveAll(s.state); err == nil && removed != nil {
-		err = fmt.Errorf("removing the receiver's state folder: %w", removed)
-	}
-	return err
+	all.others = append(all.others, func(context.Context) error {
+		if err := os.RemoveAll(state); err != nil {
+			return fmt.Errorf("removing the receiver's state folder: %w", err)
+		}
+		return nil
+	})
+	return drive.Exec(ctx, drive.ExecConfig{
+		Command: s.command, Target: s.target, Secrets: s.given, State: state, Log: s.observation.log(s.log),
+		Stdio: s.hooks.stdio, Instances: s.hooks.instances, Provider: api,
+	})
 }
 
 // speaksTLS tells whether a receiver that accepted nothing over http would have
@@ -185,11 +209,21 @@ func (s *subject) speaksTLS(ctx context.Context, r *report.Report) bool {
 // repeater makes the command that tries one requirement again: this one, with
 // what chooses and shows left out, and placeholders for what is secret.
 func repeater(c *cobra.Command, args []string, seed uint64) func(id string) string {
-	words := []string{"whconform", "receiver"}
+	words, behind := []string{"whconform", c.Name()}, ""
 	for _, arg := range args {
+		if c.Flags().ArgsLenAtDash() >= 0 {
+			behind += " " + quoteWord(arg) // a command, whose own flags are none of ours
+			continue
+		}
 		words = append(words, quoteWord(withoutCredentials(arg)))
 	}
+	if behind != "" {
+		behind = " --" + behind
+	}
 	c.Flags().Visit(func(f *pflag.Flag) {
+		if fromConfig(f) {
+			return // --config has it
+		}
 		switch f.Name {
 		case "run", "skip", "slow", "seed", "strict", "report", "format", "verbose", "no-color", "timeout":
 			return
@@ -205,8 +239,12 @@ func repeater(c *cobra.Command, args []string, seed uint64) func(id string) stri
 			case f.Name == "header":
 				name, _, _ := strings.Cut(value, ":")
 				words = append(words, "--header "+quoteWord(name+": VALUE"))
-			case f.Value.Type() == "bool":
+			case f.Name == "db" || (f.Name == "control" || f.Name == "observe") && strings.Contains(value, "@"): // a password, perhaps
+				words = append(words, "--"+f.Name+" URL")
+			case f.Value.Type() == "bool" || f.NoOptDefVal == value && value != "":
 				words = append(words, "--"+f.Name)
+			case f.NoOptDefVal != "":
+				words = append(words, "--"+f.Name+"="+quoteWord(value))
 			default:
 				words = append(words, "--"+f.Name+" "+quoteWord(value))
 			}
@@ -217,7 +255,7 @@ func repeater(c *cobra.Command, args []string, seed uint64) func(id string) stri
 		if r, ok := catalogue.Find(id); ok && r.Has(catalogue.LabelSlow) {
 			slow = " --slow"
 		}
-		return fmt.Sprintf("%s --run %s%s --seed %d", strings.Join(words, " "), id, slow, seed)
+		return fmt.Sprintf("%s --run %s%s --seed %d%s", strings.Join(words, " "), id, slow, seed, behind)
 	}
 }
 

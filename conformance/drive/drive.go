@@ -4,7 +4,8 @@
 // foreign implementation take one path.
 //
 // Start with [Receiver], then [URL], [Handler] and [Exec]; [Observed] puts an
-// [Observer] of its effects beside a receiver.
+// [Observer] of its effects beside a receiver, [Hooked] what only the receiver
+// can do, and [AsksProvider] the provider's API that it asks.
 package drive
 
 import (
@@ -21,6 +22,11 @@ const (
 	Observe             = "observe"              // an observer tells how often an event was processed
 	ObserveByID         = "observe-by-id"        // and keeps events apart by their ids
 	SecondConfiguration = "second-configuration" // the suite can start another one with other secrets
+	Fail                = "fail"                 // the processing of an event can be made to fail once
+	ObserveState        = "observe-state"        // the state of a record can be read
+	Clock               = "clock"                // its clock can be moved
+	Instances           = "instances"            // several processes share one store
+	ProviderAPI         = "provider-api"         // it asks the provider's API that the suite plays
 )
 
 // ErrNotOffered is returned by a method whose capability the subject lacks.
@@ -45,6 +51,15 @@ type Receiver interface {
 	// Observer tells how often an event was processed. Its only method returns
 	// ErrNotOffered unless Has(Observe); see [Observed].
 	Observer
+	// Hooks are what only the receiver can do; see [Hooked].
+	Hooks
+	// Second is where a second process on the same state takes deliveries, which
+	// is Target(1) from then on. The first call starts it; Restart and Close
+	// reach both. ErrNotOffered unless Has(Instances).
+	Second(context.Context) (fakeprovider.Target, error)
+	// Provider is the provider's own API that the receiver asks, played by the
+	// suite. Nil unless Has(ProviderAPI); see [AsksProvider].
+	Provider() *fakeprovider.API
 	// Variant starts another receiver of the same kind, configured with
 	// secrets, beside this one. The caller closes it. An error that wraps
 	// ErrRefusedToStart means that it chose not to run so. ErrNotOffered unless

@@ -44,12 +44,22 @@ type ExecConfig struct {
 	Log     io.Writer // gets the command's output, secrets removed; may be nil
 	// StartTimeout bounds each start, until the port answers; 0: [StartTimeout].
 	StartTimeout time.Duration
+	// Stdio says that the command speaks the adapter protocol on its standard
+	// input and output, and logs to stderr alone; see [HooksOnStdio].
+	Stdio bool
+	// Instances says that the command may be started a second time on the same
+	// state.
+	Instances bool
+	// Provider is the provider's own API, which the command is told of in
+	// WHCONFORM_PROVIDER_URL; nil where it asks none.
+	Provider *fakeprovider.APIServer
 }
 
 // Exec starts a command as a receiver and waits until its port answers. The
 // command is told PORT, WEBHOOK_SECRET, WEBHOOK_SECRET_PREVIOUS,
-// WEBHOOK_PUBLIC_KEY and WHCONFORM_STATE_DIR, and listens on 127.0.0.1:$PORT.
-// It runs in a process group of its own, which Close ends as a whole.
+// WEBHOOK_PUBLIC_KEY, WHCONFORM_STATE_DIR and, with a Provider,
+// WHCONFORM_PROVIDER_URL, and listens on 127.0.0.1:$PORT. It runs in a process
+// group of its own, which Close ends as a whole.
 func Exec(ctx context.Context, c ExecConfig) (Receiver, error) {
 	if len(c.Command) == 0 {
 		return nil, errors.New("starting a receiver: no command")
@@ -60,62 +70,40 @@ func Exec(ctx context.Context, c ExecConfig) (Receiver, error) {
 	if c.StartTimeout <= 0 {
 		c.StartTimeout = StartTimeout
 	}
-	p := &process{config: c}
-	if err := p.start(ctx); err != nil {
+	m := &managed{config: c, first: &process{config: c}}
+	if err := m.first.start(ctx); err != nil {
 		return nil, err
 	}
-	return p, nil
+	return m, nil
 }
 
+// process is one process of the command, which may be started again.
 type process struct {
 	config ExecConfig
 	port   int
 	took   time.Duration // the last start
 	cmd    *exec.Cmd
 	output *tail
-	exited chan struct{} // closed when cmd.Wait has returned
+	stdio  *stdio        // nil unless config.Stdio
+	exited chan struct{} // closed when it has ended, and all it printed is read
 }
 
-func (p *process) Has(capability string) bool {
-	return capability == Managed || capability == SecondConfiguration
-}
-
-func (p *process) Target(int) fakeprovider.Target {
+func (p *process) target() fakeprovider.Target {
 	to := p.config.Target
 	to.URL = strings.ReplaceAll(to.URL, "{port}", strconv.Itoa(p.port))
 	return to
 }
 
-func (*process) Processed(context.Context, string) (Count, error) {
-	return Count{}, ErrNotOffered
+// kill ends the process as a crash would, and waits for it.
+func (p *process) kill() {
+	p.signal(syscall.SIGKILL)
+	<-p.exited
 }
 
-func (p *process) Variant(ctx context.Context, s Secrets) (Receiver, error) {
-	c := p.config
-	c.Secrets = s
-	state, err := os.MkdirTemp(c.State, "variant-")
-	if err != nil {
-		return nil, fmt.Errorf("making a state folder for a second receiver: %w", err)
-	}
-	c.State = state
-	// It needs about as long as the first one; a supervisor that starts a
-	// refusing process again and again would cost the whole bound.
-	c.StartTimeout = min(c.StartTimeout, max(variantStart, 3*p.took))
-	return Exec(ctx, c)
-}
-
-func (p *process) Restart(ctx context.Context, kill bool) error {
-	if kill {
-		p.signal(syscall.SIGKILL)
-		<-p.exited
-	} else if err := p.Close(ctx); err != nil {
-		return err
-	}
-	return p.start(ctx)
-}
-
-func (p *process) Close(ctx context.Context) error {
+// stop ends the process gently, and for certain.
+func (p *process) stop(ctx context.Context) {
 	p.signal(syscall.SIGTERM)
+	p.stdio.endInput() // the protocol's own word for it
 	grace := time.NewTimer(stopGrace)
 	defer grace.Stop()
 	select {
@@ -124,9 +112,7 @@ func (p *process) Close(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	// The group, also when its leader has ended: it may have left children.
-	p.signal(syscall.SIGKILL)
-	<-p.exited
-	return nil
+	p.kill()
 }
 
 // signal reaches the whole process group. A group that is gone is no error.
@@ -144,21 +130,38 @@ func (p *process) start(ctx context.Context) error {
 		// command's place.
 		return fmt.Errorf("starting the receiver %q again on port %d: %w", p.config.Command[0], p.port, err)
 	}
-	output := &tail{log: p.config.Log, secrets: p.config.Secrets.texts()}
-	cmd := p.command(output)
-	if err := cmd.Start(); err != nil {
+	began := time.Now()
+	defer func() { p.took = time.Since(began) }()
+	if err := p.run(); err != nil {
 		return fmt.Errorf("starting the receiver %q: %w", p.config.Command[0], err)
 	}
-	exited := make(chan struct{})
-	p.cmd, p.output, p.exited = cmd, output, exited
+	return p.awaitPort(ctx)
+}
+
+// run starts the command; what it prints and how it ends is seen to from here on.
+func (p *process) run() error {
+	output := &tail{log: p.config.Log, secrets: p.config.Secrets.texts()}
+	cmd := p.command(output)
+	ended, exited := make(chan struct{}), make(chan struct{})
+	var wires *stdio
+	var err error
+	if p.config.Stdio {
+		wires, err = startOnStdio(cmd, output, ended)
+	} else {
+		err = cmd.Start()
+	}
+	if err != nil {
+		return err
+	}
+	p.cmd, p.output, p.stdio, p.exited = cmd, output, wires, exited
 	go func() {
 		_ = cmd.Wait() // the state is read from cmd.ProcessState
+		close(ended)
+		wires.end()
 		output.end()
 		close(exited)
 	}()
-	began := time.Now()
-	defer func() { p.took = time.Since(began) }()
-	return p.awaitPort(ctx)
+	return nil
 }
 
 // command is the command, ready to start.
@@ -169,6 +172,9 @@ func (p *process) command(output io.Writer) *exec.Cmd {
 	cmd.Env = append(withoutSecrets(os.Environ()), c.Env...)
 	cmd.Env = append(cmd.Env, "PORT="+strconv.Itoa(p.port), "WHCONFORM_STATE_DIR="+c.State)
 	cmd.Env = append(cmd.Env, c.Secrets.environment()...)
+	if c.Provider != nil {
+		cmd.Env = append(cmd.Env, "WHCONFORM_PROVIDER_URL="+c.Provider.URL())
+	}
 	cmd.Stdout, cmd.Stderr = output, output
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	// A child that outlives its parent holds the output pipes; Wait gives up on
@@ -198,10 +204,10 @@ func (p *process) awaitPort(ctx context.Context) error {
 		case <-p.exited:
 			return fmt.Errorf("%w: %q ended (%s) before anything listened on %s; its last output:\n%s", ErrRefusedToStart, p.config.Command[0], p.cmd.ProcessState, address, p.output)
 		case <-bound.C:
-			_ = p.Close(ctx)
+			p.stop(ctx)
 			return fmt.Errorf("starting the receiver: %w, %s, within %v (is PORT honoured?); its last output:\n%s", ErrNeverListened, address, p.config.StartTimeout, p.output)
 		case <-ctx.Done():
-			_ = p.Close(context.WithoutCancel(ctx))
+			p.stop(context.WithoutCancel(ctx))
 			return fmt.Errorf("starting the receiver: %w", context.Cause(ctx))
 		case <-again.C:
 		}
@@ -247,7 +253,7 @@ func withoutSecrets(env []string) []string {
 	for _, e := range env {
 		name, _, _ := strings.Cut(e, "=")
 		switch name {
-		case "WEBHOOK_SECRET", "WEBHOOK_SECRET_PREVIOUS", "WEBHOOK_PUBLIC_KEY", "PORT", "WHCONFORM_STATE_DIR":
+		case "WEBHOOK_SECRET", "WEBHOOK_SECRET_PREVIOUS", "WEBHOOK_PUBLIC_KEY", "PORT", "WHCONFORM_STATE_DIR", "WHCONFORM_PROVIDER_URL":
 		default:
 			out = append(out, e)
 		}

@@ -78,6 +78,7 @@ func Handler(c HandlerConfig) (Receiver, error) {
 }
 
 type handlerReceiver struct {
+	Bare
 	config HandlerConfig
 	server *http.Server
 	target fakeprovider.Target
@@ -87,13 +88,7 @@ type handlerReceiver struct {
 
 func (h *handlerReceiver) Has(capability string) bool { return capability == SecondConfiguration }
 
-func (*handlerReceiver) Restart(context.Context, bool) error { return ErrNotOffered }
-
 func (h *handlerReceiver) Target(int) fakeprovider.Target { return h.target }
-
-func (*handlerReceiver) Processed(context.Context, string) (Count, error) {
-	return Count{}, ErrNotOffered
-}
 
 func (h *handlerReceiver) Variant(_ context.Context, s Secrets) (Receiver, error) {
 	c := h.config

@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/whconform/whconform/fakeprovider"
 )
 
 // The commands under test are this test binary, started again with a role.
@@ -41,6 +43,11 @@ const (
 	rolePieces     = "pieces"      // serves after it printed a secret in pieces
 	roleOtherPort  = "other-port"  // listens, but not on PORT
 	roleServeState = "serve-state" // serve, and counts its starts in the state folder
+	roleAdapter    = "adapter"     // serves, and speaks the adapter protocol on its standard streams
+	roleBanner     = "banner"      // serves, and logs to stdout what should be the protocol
+	roleBreaks     = "breaks"      // adapter, until it is asked to fail an event: from then on it prints nonsense
+	roleDeafInput  = "deaf-input"  // serves, and reads nothing
+	roleSender     = "sender"      // the adapter of a sender
 )
 
 // play returns the exit code.
@@ -85,6 +92,11 @@ func play(role string) int {
 		if os.WriteFile(mark, nil, 0o600) != nil {
 			return 1
 		}
+	case roleSender:
+		return playSender()
+	case roleAdapter, roleBreaks, roleBanner, roleDeafInput:
+		serve()
+		return speak(role)
 	case roleServeState:
 		f, err := os.OpenFile(os.Getenv("WHCONFORM_STATE_DIR")+"/starts", os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 		if err != nil {
@@ -173,8 +185,13 @@ func started(t *testing.T, c ExecConfig) Receiver {
 // ask asks a serving command about itself.
 func ask(t *testing.T, r Receiver) told {
 	t.Helper()
+	return askAt(t, r.Target(0))
+}
+
+func askAt(t *testing.T, to fakeprovider.Target) told {
+	t.Helper()
 	client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
-	answer, err := client.Get(r.Target(0).URL)
+	answer, err := client.Get(to.URL)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -132,8 +132,15 @@ func nameOf(o Observer) string {
 		return o.name
 	case *LogTap:
 		return o.name
+	case interface{ Unwrap() Receiver }:
+		return nameOf(o.Unwrap())
+	case *hooked:
+		if o.declared(Observe) {
+			return "of the adapter"
+		}
+		return nameOf(o.Receiver)
 	case controlObserver:
 		return "of the adapter"
 	}
-	return fmt.Sprintf("%T", o)
+	return "of the receiver" // its user put something of his own around it
 }

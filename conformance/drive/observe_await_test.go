@@ -153,7 +153,7 @@ func TestACountThatGoesDownIsALie(t *testing.T) {
 		c := clock.New()
 		o := &scripted{answers: counts(1, 0), clock: c}
 		_, err := Settled(t.Context(), c, o, "evt_1", 1, SettleTime)
-		isFault(t, err, ObserverLies, "the observer *drive.scripted, asked for evt_1: it told processed 0 times after processed once; expected a count that does not go down while the receiver runs")
+		isFault(t, err, ObserverLies, "the observer of the receiver, asked for evt_1: it told processed 0 times after processed once; expected a count that does not go down while the receiver runs")
 	})
 }
 
@@ -177,8 +177,8 @@ func TestAnObserverThatDoesNotLookAtTheIDIsFoundOut(t *testing.T) {
 	}{
 		{"it knows nothing", Count{Unknown: true}, ""},
 		{"it tells none", Count{}, ""},
-		{"it tells the sum", Count{N: 7}, "the observer *drive.scripted, asked for evt_0: it tells processed 7 times of an event that was never sent; expected 0; does it look at the id?"},
-		{"it tells a failure", Count{Failed: true}, "the observer *drive.scripted, asked for evt_0: it tells processed 0 times and failed of an event that was never sent; expected 0; does it look at the id?"},
+		{"it tells the sum", Count{N: 7}, "the observer of the receiver, asked for evt_0: it tells processed 7 times of an event that was never sent; expected 0; does it look at the id?"},
+		{"it tells a failure", Count{Failed: true}, "the observer of the receiver, asked for evt_0: it tells processed 0 times and failed of an event that was never sent; expected 0; does it look at the id?"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			err := CheckObserver(t.Context(), &scripted{answers: []answer{{count: tt.told}}, clock: c}, "evt_0")

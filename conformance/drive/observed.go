@@ -3,6 +3,8 @@ package drive
 import (
 	"context"
 	"errors"
+
+	"github.com/whconform/whconform/fakeprovider"
 )
 
 // Observed is a receiver with an observer of what it processes. observe makes
@@ -40,4 +42,32 @@ func (o *observed) Variant(ctx context.Context, s Secrets) (Receiver, error) {
 		return nil, errors.Join(err, r.Close(context.WithoutCancel(ctx)))
 	}
 	return watched, nil
+}
+
+// AsksProvider is a receiver that asks the provider's API at an address where
+// the suite plays it. One that the suite starts is told the address itself, by
+// [ExecConfig].Provider.
+func AsksProvider(r Receiver, api *fakeprovider.API) Receiver { return &asking{r, api} }
+
+type asking struct {
+	Receiver
+	api *fakeprovider.API
+}
+
+func (a *asking) Has(capability string) bool {
+	return capability == ProviderAPI || a.Receiver.Has(capability)
+}
+
+// Unwrap returns the receiver below.
+func (a *asking) Unwrap() Receiver { return a.Receiver }
+
+func (a *asking) Provider() *fakeprovider.API { return a.api }
+
+// Variant implements [Receiver]. It asks at the same address.
+func (a *asking) Variant(ctx context.Context, s Secrets) (Receiver, error) {
+	r, err := a.Receiver.Variant(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	return &asking{r, a.api}, nil
 }

@@ -66,8 +66,9 @@ type Sender interface {
 	Advance(ctx context.Context, to time.Time) (ClockState, error)
 
 	// Another starts another process of the same sender: on the same state, as a
-	// second dispatcher (needs Instances), or on a state of its own, to be
-	// killed (needs Managed). Its clock starts at now. The caller closes it.
+	// second dispatcher (needs Instances), or on a state of its own, to be killed
+	// or joined by a second one (needs Managed or Instances). Its clock starts at
+	// now. The caller closes it.
 	Another(ctx context.Context, now time.Time, sameState bool) (Sender, error)
 }
 
@@ -92,6 +93,8 @@ type About struct {
 	ErrorBodyKept           *int  // bytes of an error's body in the log
 	FailedKept              *time.Duration
 	EventTypes              []string // the only ones it knows; empty: any
+	APIVersions             []string // of the payload, that endpoints can be pinned to
+	GivenSecrets            bool     // secrets are the user's own, not made by the sender: nothing is said of their form
 }
 
 // EndpointSpec is an endpoint to be made.

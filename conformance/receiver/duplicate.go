@@ -96,6 +96,24 @@ func duplicateRules() []rule {
 				"Ids are remembered before the signature is checked, so the true event counts as a copy of the forged one and is dropped.", twiceCause),
 		},
 		{
+			id:     failedIsNotLost,
+			record: recordFailed,
+			judge:  all(copiesAccepted("The copy of an event that failed before is answered as an error."), judgeFailed),
+		},
+		{
+			id:     remembersIDs,
+			record: recordRemembersIDs,
+			judge: all(
+				copiesAccepted("A copy that comes so late is answered as an error."),
+				notAgain(dayCopy, "Ids are forgotten within a day. A provider's retries, and an operator's resend, come later than that."),
+				notAgain(endCopy, "Ids are forgotten before the provider's last retry, which then counts as a new event.")),
+		},
+		{
+			id:     twoInstances,
+			record: apart("with a second instance", recordInstances),
+			judge:  all(copiesAccepted("The instance that comes second meets the other's row, and the error of the unique key becomes a 5xx or a conflict."), judgeInstances),
+		},
+		{
 			id: "receiver.duplicate.id-reuse",
 			record: func(s *session) {
 				d := s.event()
@@ -106,6 +124,11 @@ func duplicateRules() []rule {
 				s.send("the same id with another body, validly signed", d, fp.AddMember("whconform", `"another body"`))
 			},
 			judge: reported,
+		},
+		{
+			id:     unsignedID,
+			record: recordUnsignedID,
+			judge:  reportUnsignedID,
 		},
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,8 +28,6 @@ const (
 	// loadTries is how often a delivery that was not acknowledged is sent again
 	// after the restart, as a provider does.
 	loadTries = 3
-	// askAtOnce is how many events the observer is asked about at a time.
-	askAtOnce = 16
 )
 
 // receiver.durability: a 2xx is a promise.
@@ -38,7 +35,7 @@ func durabilityRules() []rule {
 	return []rule{
 		{
 			id: killAfterAck, kills: true,
-			record: apart(recordKillAfterAck),
+			record: apart("to be killed", recordKillAfterAck),
 			judge: func(t *evidence.Transcript) []evidence.Finding {
 				return notLost(t, killedEvent, "The 2xx is sent before the event is stored, or the store keeps it in memory.")
 			},
@@ -51,7 +48,7 @@ func durabilityRules() []rule {
 		},
 		{
 			id: killUnderLoad, kills: true,
-			record: apart(recordKillUnderLoad),
+			record: apart("to be killed", recordKillUnderLoad),
 			judge:  judgeLoad(factLost, "every one of them processed", "never processed", "What was acknowledged was not yet stored, or rows that were received and not processed are not queued again at the start."),
 		},
 		{
@@ -60,7 +57,7 @@ func durabilityRules() []rule {
 		},
 		{
 			id: remembers, kills: true,
-			record: apart(recordRemembers),
+			record: apart("to be restarted", recordRemembers),
 			judge: all(
 				copiesAccepted("The copy that comes after a restart meets an error."),
 				processedOnce(rememberedEvent, lostCause, "Ids are remembered in memory only, so a restart forgets them.")),
@@ -69,15 +66,21 @@ func durabilityRules() []rule {
 }
 
 // apart records on a receiver of the scenario's own, with a state of its own, so
-// that killing it disturbs no other scenario.
-func apart(record func(*session)) func(*session) {
+// that killing it, or moving its clock, disturbs no other scenario. what says
+// what it is started for.
+func apart(what string, record func(*session)) func(*session) {
 	return func(s *session) {
 		if s.over() {
 			return
 		}
 		own, err := s.Subject.Variant(s.ctx, s.Keys.Texts)
 		if err != nil {
-			s.fail(fmt.Errorf("starting a receiver to be killed: %w", err))
+			s.fail(fmt.Errorf("starting a receiver %s: %w", what, err))
+			return
+		}
+		if s.Subject.Has(drive.Observe) && !own.Has(drive.Observe) {
+			s.skipAll(evidence.NotObservable, "the adapter belongs to the first receiver alone, and the one that was started for this row has none; let its address hold {port}")
+			s.fail(own.Close(context.WithoutCancel(s.ctx)))
 			return
 		}
 		env := *s.Env
@@ -85,6 +88,15 @@ func apart(record func(*session)) func(*session) {
 		alone := env.session(s.ctx, s.rec, s.id)
 		record(alone)
 		s.fail(errors.Join(alone.err, own.Close(context.WithoutCancel(s.ctx))))
+	}
+}
+
+// skipAll skips every requirement that is judged from this scenario.
+func (s *session) skipAll(reason evidence.SkipReason, detail string) {
+	for _, r := range rules() {
+		if r.id == s.id || r.use == s.id {
+			s.rec.Skip(r.id, reason, detail)
+		}
 	}
 }
 
@@ -133,8 +145,6 @@ func recordRemembers(s *session) {
 const (
 	factKilledAt = "killed at" // the acknowledgement, counted from 1
 	factRetried  = "retried"   // deliveries that were sent again
-	factLost     = "lost"      // ids, "" if none
-	factTwice    = "twice"     // likewise
 )
 
 // load is a run of deliveries during which the receiver is killed.
@@ -221,69 +231,13 @@ func (l *load) one(i int) wire.Exchange {
 	return x
 }
 
-// count asks how often each event was processed, watches for second effects,
-// and asks once more.
+// count asks how often each event was processed.
 func (l *load) count() {
-	if l.observerBroken(killUnderLoad, killUnderLoad+".once") {
-		return
+	ids := make([]string, len(l.events))
+	for i, d := range l.events {
+		ids[i] = d.ID
 	}
-	err := l.ask(func(id string) error {
-		_, err := drive.AwaitProcessed(l.ctx, l.Clock, l.Subject, id, 1, l.Bounds.Process)
-		return err
-	})
-	if err == nil {
-		// One watch over all: a second effect comes right behind the first.
-		_, err = drive.Settled(l.ctx, l.Clock, l.Subject, l.events[0].ID, 1, l.Bounds.Settle)
-	}
-	var mu sync.Mutex
-	var lost, twice []string
-	if err == nil {
-		err = l.ask(func(id string) error {
-			c, err := l.Subject.Processed(l.ctx, id)
-			mu.Lock()
-			defer mu.Unlock()
-			if c.N == 0 && err == nil {
-				lost = append(lost, id)
-			}
-			if c.N > 1 {
-				twice = append(twice, fmt.Sprintf("%s (%d times)", id, c.N))
-			}
-			return err
-		})
-	}
-	if err != nil {
-		for _, id := range []string{killUnderLoad, killUnderLoad + ".once"} {
-			l.rec.Break(id, fmt.Errorf("asking how often the events of the load were processed: %w", err))
-		}
-		return
-	}
-	l.rec.Fact(factLost, listed(lost))
-	l.rec.Fact(factTwice, listed(twice))
-}
-
-// ask asks for every event, some at a time.
-func (l *load) ask(question func(id string) error) error {
-	errs := make([]error, len(l.events))
-	places := make(chan struct{}, askAtOnce)
-	var asking sync.WaitGroup
-	for i := range l.events {
-		places <- struct{}{}
-		asking.Go(func() {
-			defer func() { <-places }()
-			errs[i] = question(l.events[i].ID)
-		})
-	}
-	asking.Wait()
-	return errors.Join(errs...)
-}
-
-// listed names a few and counts the rest.
-func listed(ids []string) string {
-	const few = 5
-	if len(ids) <= few {
-		return strings.Join(ids, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(ids[:few], ", "), len(ids)-few)
+	l.tally(ids, killUnderLoad, killUnderLoad+".once")
 }
 
 // judgeLoad makes one finding of the ids in a fact.

@@ -1,12 +1,14 @@
 package receiver
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/whconform/whconform/conformance/evidence"
+	"github.com/whconform/whconform/conformance/suite"
 	"github.com/whconform/whconform/reference/wire"
 )
 
@@ -76,4 +78,13 @@ func says(t *testing.T, findings []evidence.Finding, cause string) {
 	if !strings.Contains(f.Cause, cause) || cause != "" && f.Cause == "" {
 		t.Errorf("the cause is %q, want %q in it", f.Cause, cause)
 	}
+}
+
+// nothing is a recorder that nobody reads.
+func nothing() (rec *suite.Recorder) {
+	suite.Record(context.Background(), suite.Config{}, []suite.Scenario{{Name: "nothing", Record: func(_ context.Context, r *suite.Recorder) error {
+		rec = r
+		return nil
+	}}})
+	return rec
 }

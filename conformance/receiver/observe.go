@@ -1,8 +1,12 @@
 package receiver
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
+	"sync"
 
 	"github.com/whconform/whconform/conformance/drive"
 	"github.com/whconform/whconform/conformance/evidence"
@@ -70,6 +74,84 @@ func notTwice(t *evidence.Transcript, what, cause string) []evidence.Finding {
 		return nil
 	}
 	return []evidence.Finding{{Sent: what, Expected: "processed once", Got: fmt.Sprintf("processed %d times at least", n), Cause: cause}}
+}
+
+// Facts of many events at once.
+const (
+	factLost  = "lost"  // ids, "" if none
+	factTwice = "twice" // likewise, with their counts
+)
+
+// askAtOnce is how many events the observer is asked about at a time.
+const askAtOnce = 16
+
+// tally asks how often each of many events was processed, watches for second
+// effects, asks once more, and records which were lost and which were processed
+// twice. An observer that fails breaks the requirements and no others.
+func (s *session) tally(events []string, requirements ...string) {
+	if s.observerBroken(requirements...) {
+		return
+	}
+	err := ask(events, func(id string) error {
+		_, err := drive.AwaitProcessed(s.ctx, s.Clock, s.Subject, id, 1, s.Bounds.Process)
+		return err
+	})
+	if err == nil {
+		// One watch over all: a second effect comes right behind the first.
+		_, err = drive.Settled(s.ctx, s.Clock, s.Subject, events[0], 1, s.Bounds.Settle)
+	}
+	var mu sync.Mutex
+	var lost, twice []string
+	if err == nil {
+		err = ask(events, func(id string) error {
+			c, err := s.Subject.Processed(s.ctx, id)
+			mu.Lock()
+			defer mu.Unlock()
+			if c.N == 0 && err == nil {
+				lost = append(lost, id)
+			}
+			if c.N > 1 {
+				twice = append(twice, fmt.Sprintf("%s (%d times)", id, c.N))
+			}
+			return err
+		})
+	}
+	switch {
+	case s.over():
+	case err != nil:
+		for _, id := range requirements {
+			s.rec.Break(id, fmt.Errorf("asking how often %d events were processed: %w", len(events), err))
+		}
+	default:
+		s.rec.Fact(factLost, listed(lost))
+		s.rec.Fact(factTwice, listed(twice))
+	}
+}
+
+// ask asks for every event, some at a time.
+func ask(events []string, question func(id string) error) error {
+	errs := make([]error, len(events))
+	places := make(chan struct{}, askAtOnce)
+	var asking sync.WaitGroup
+	for i, id := range events {
+		places <- struct{}{}
+		asking.Go(func() {
+			defer func() { <-places }()
+			errs[i] = question(id)
+		})
+	}
+	asking.Wait()
+	return errors.Join(errs...)
+}
+
+// listed names a few and counts the rest.
+func listed(ids []string) string {
+	const few = 5
+	slices.Sort(ids)
+	if len(ids) <= few {
+		return strings.Join(ids, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(ids[:few], ", "), len(ids)-few)
 }
 
 // checkObserver asks about an event that nobody sent: an observer that knows it

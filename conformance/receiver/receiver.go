@@ -7,7 +7,9 @@
 // its row to the catalogue and its rule to the group's file; nothing else.
 //
 // Read signature.go first, then session.go (how a probe is sent) and judge.go
-// (what counts as a rejection).
+// (what counts as a rejection). What the wire cannot show is asked of hooks that
+// the receiver offers: observe.go counts effects, state.go and record.go follow
+// what events make of one record.
 package receiver
 
 import (
@@ -64,6 +66,13 @@ type Event struct {
 	Type string
 	// Render makes a body for the event with this id and type.
 	Render func(id, eventType string) ([]byte, error)
+	// Records makes bodies of several events about one record, for the rows on
+	// its state; see [TemplateRecord]. Nil: a payment in the profile's payload.
+	Records RecordEvents
+	// Steps are the types of two events about a record, of which the first
+	// cannot undo the second. Empty: payment.succeeded and payment.refunded, or
+	// what follows from a Type that ends with succeeded.
+	Steps [2]string
 }
 
 // Bounds are the numbers that scenarios wait for or count to. A shorter run of
@@ -85,6 +94,11 @@ type Bounds struct {
 
 	Process time.Duration // how long an acknowledged event may take to be processed before it counts as lost
 	Settle  time.Duration // how long a count is watched for a second effect after the first
+	// Retry is how long an event may take whose processing failed: until it is
+	// tried again, or stands on the failed list.
+	Retry time.Duration
+	// ProviderDelay is how long the provider's API takes where it is slow.
+	ProviderDelay time.Duration
 }
 
 // DefaultBounds are the numbers of the catalogue.
@@ -99,6 +113,11 @@ func DefaultBounds() Bounds {
 		// that stops at 64 MiB has not read it all.
 		Oversize: 64<<20 + 8<<20, HeaderTop: 16 << 20,
 		Process: drive.AwaitBound, Settle: drive.SettleTime,
+		// Workers that try again after a minute are common; who waits longer shows
+		// the event as failed meanwhile.
+		Retry: 75 * time.Second,
+		// What payment providers are known to take at their worst.
+		ProviderDelay: 15 * time.Second,
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/whconform/whconform/conformance/catalogue"
 	"github.com/whconform/whconform/conformance/evidence"
+	"github.com/whconform/whconform/reference/wire"
 )
 
 // The elements of JUnit XML that pipelines agree on. Their order within an
@@ -64,8 +65,9 @@ type junitCount []xml.Attr
 // what is known to fail. Other warnings, facts and remarks are the output of
 // their case. Seed, verdict and gate are properties.
 //
-// A gate may be closed without a failure: where nothing was judged, or a part
-// was not reached. Pipelines go by the exit code.
+// A gate may be closed without any of these: where nothing was judged, or a part
+// was not reached. So there is a case more, "verdict", which fails when the gate
+// is closed: a pipeline that reads nothing but this file is not green then.
 //
 // The document is XML 1.0 whatever a subject sent: characters that have no
 // place in it are escaped as in the text form. The error is the writer's.
@@ -77,7 +79,7 @@ func WriteJUnit(w io.Writer, r *Report) error {
 			{"subject", line(r.Subject.Target)}, {"profile", line(r.Profile)}, {"seed", strconv.FormatUint(r.Seed, 10)},
 			{"verdict", line(string(r.Verdict))}, {"gate", line(string(r.Gate))}, {"version", line(r.Suite.Version)},
 		},
-		Cases: make([]junitCase, len(r.Results)),
+		Cases: make([]junitCase, len(r.Results), len(r.Results)+1),
 	}
 	failures, errs, skipped := 0, 0, 0
 	for i, row := range r.Results {
@@ -91,7 +93,11 @@ func WriteJUnit(w io.Writer, r *Report) error {
 			skipped++
 		}
 	}
-	suite.Counts = counted(len(r.Results), failures, errs, skipped, r.DurationMS)
+	verdict := junitVerdict(r)
+	if suite.Cases = append(suite.Cases, verdict); verdict.Failure != nil {
+		failures++
+	}
+	suite.Counts = counted(len(suite.Cases), failures, errs, skipped, r.DurationMS)
 	suite.Out = output(func(t *text) {
 		t.verdict()
 		t.diagnosis()
@@ -112,6 +118,19 @@ func counted(tests, failures, errs, skipped int, ms int64) junitCount {
 		attr("tests", strconv.Itoa(tests)), attr("failures", strconv.Itoa(failures)), attr("errors", strconv.Itoa(errs)),
 		attr("skipped", strconv.Itoa(skipped)), attr("time", seconds(ms)),
 	}
+}
+
+// junitVerdict is the gate as a test case.
+func junitVerdict(r *Report) junitCase {
+	c := junitCase{Class: "whconform", Name: "verdict", Time: seconds(0)}
+	if r.Gate != Open {
+		message := string(r.Verdict) + ", and the gate is closed"
+		if len(r.Reasons) > 0 {
+			message = string(r.Verdict) + ": " + strings.Join(r.Reasons, "; ")
+		}
+		c.Failure = &junitProblem{Message: line(message), Type: line(string(r.Verdict))}
+	}
+	return c
 }
 
 // junitOf is one requirement as a test case.
@@ -200,7 +219,7 @@ func summaryOf(row Result) string {
 }
 
 // line is a value in one line without anything that acts on a reader.
-func line(text string) string { return printable(shorter(text)) }
+func line(text string) string { return wire.Printable(shorter(text)) }
 
 func firstLine(text string) string {
 	first, _, _ := strings.Cut(strings.TrimSpace(text), "\n")

@@ -91,10 +91,10 @@ func readJUnit(t interface {
 func TestEveryRequirementIsATestCaseOfItsGroup(t *testing.T) {
 	for name, r := range samples() {
 		doc := readJUnit(t, junit(t, r))
-		if len(doc.Suite.Cases) != len(r.Results) {
-			t.Fatalf("%s: %d cases for %d results", name, len(doc.Suite.Cases), len(r.Results))
+		if len(doc.Suite.Cases) != len(r.Results)+1 {
+			t.Fatalf("%s: %d cases for %d results and the verdict", name, len(doc.Suite.Cases), len(r.Results))
 		}
-		for i, c := range doc.Suite.Cases {
+		for i, c := range doc.Suite.Cases[:len(r.Results)] {
 			group := r.Results[i].ID[:strings.LastIndexByte(r.Results[i].ID, '.')]
 			if c.Name != r.Results[i].ID || c.Class != group {
 				t.Errorf("%s: case %d is %s of %s, want %s of %s", name, i+1, c.Name, c.Class, r.Results[i].ID, group)
@@ -110,6 +110,19 @@ func TestEveryRequirementIsATestCaseOfItsGroup(t *testing.T) {
 			if properties[key] != want {
 				t.Errorf("%s: property %s is %q, want %q", name, key, properties[key], want)
 			}
+		}
+	}
+}
+
+func TestAClosedGateIsNeverGreen(t *testing.T) {
+	for name, r := range samples() {
+		doc := readJUnit(t, junit(t, r))
+		last := doc.Suite.Cases[len(doc.Suite.Cases)-1]
+		if last.Name != "verdict" || (last.Failure == nil) != (r.Gate == Open) {
+			t.Errorf("%s: the gate is %s, the last case %+v", name, r.Gate, last)
+		}
+		if r.Gate == Closed && (doc.Failures == 0 || !strings.Contains(last.Failure.Message, string(r.Verdict)+": "+r.Reasons[0])) {
+			t.Errorf("%s: %d failures, the verdict says %q", name, doc.Failures, last.Failure.Message)
 		}
 	}
 }
@@ -172,7 +185,7 @@ func TestAHostileSubjectCannotBreakTheXML(t *testing.T) {
 			t.Fatal(err)
 		}
 		doc := readJUnit(t, out.Bytes())
-		if len(doc.Suite.Cases) != 6 || doc.Failures != 1 || doc.Errors != 1 || doc.Skipped != 1 {
+		if len(doc.Suite.Cases) != 7 || doc.Failures != 2 || doc.Errors != 1 || doc.Skipped != 1 {
 			t.Fatalf("read as %+v", doc)
 		}
 		if strings.ContainsAny(out.String(), "\x00\x0b\ufffe\uffff\x1b") {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/whconform/whconform/conformance/catalogue"
 	"github.com/whconform/whconform/conformance/evidence"
+	"github.com/whconform/whconform/reference/wire"
 )
 
 // Known is what is known to fail: the reason of each requirement, by id. It
@@ -153,7 +154,7 @@ func WriteKnown(w io.Writer, r *Report) error {
 		if reason == "" {
 			reason = firstRunes(summaryOf(row), reasonRunes)
 		}
-		fmt.Fprintf(&out, "%s  # %s\n", printable(row.ID), printable(reason))
+		fmt.Fprintf(&out, "%s  # %s\n", wire.Printable(row.ID), wire.Printable(reason))
 	}
 	if _, err := w.Write(out.Bytes()); err != nil {
 		return fmt.Errorf("writing what is known to fail: %w", err)

@@ -3,10 +3,10 @@ package report
 import (
 	"bytes"
 	"fmt"
-	"strconv"
 	"strings"
-	"unicode"
 	"unicode/utf8"
+
+	"github.com/whconform/whconform/reference/wire"
 )
 
 // Bounds of the text.
@@ -97,7 +97,7 @@ func (p *page) wrap(head string, indent int, text string) {
 	margin := strings.Repeat(" ", indent)
 	p.WriteString(head)
 	column, begun := indent, false
-	for word := range strings.FieldsSeq(printable(text)) {
+	for word := range strings.FieldsSeq(wire.Printable(text)) {
 		length := utf8.RuneCountInString(word)
 		switch {
 		case !begun:
@@ -125,7 +125,7 @@ func (p *page) quoted(indent int, text string) {
 		return
 	}
 	for line := range strings.SplitSeq(rest, "\n") {
-		p.line("%s| %s", strings.Repeat(" ", indent), printable(strings.TrimRight(line, " \r")))
+		p.line("%s| %s", strings.Repeat(" ", indent), wire.Printable(strings.TrimRight(line, " \r")))
 	}
 }
 
@@ -158,39 +158,6 @@ func (p *page) flow(pieces []piece) {
 type piece struct {
 	text  string
 	codes []string
-}
-
-// printable escapes what a terminal would act on: control characters, escape
-// sequences, characters that turn the direction of writing, and bytes that are
-// no text. Everything a subject sent passes through it.
-func printable(s string) string {
-	if isPrintable(s) {
-		return s
-	}
-	var b strings.Builder
-	for len(s) > 0 {
-		r, size := utf8.DecodeRuneInString(s)
-		switch {
-		case r == utf8.RuneError && size == 1:
-			fmt.Fprintf(&b, `\x%02x`, s[0])
-		case unicode.IsPrint(r):
-			b.WriteRune(r)
-		default:
-			quoted := strconv.QuoteRune(r)
-			b.WriteString(quoted[1 : len(quoted)-1])
-		}
-		s = s[size:]
-	}
-	return b.String()
-}
-
-func isPrintable(s string) bool {
-	for _, r := range s {
-		if !unicode.IsPrint(r) || r == utf8.RuneError {
-			return false
-		}
-	}
-	return true
 }
 
 // shorter cuts a long value and says how much is missing.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/whconform/whconform/conformance/evidence"
+	"github.com/whconform/whconform/reference/wire"
 )
 
 // markdownLimit bounds the Markdown form, in bytes. GitHub takes comments of
@@ -186,7 +187,7 @@ func (m *markdown) fenced(write func(*text)) string {
 
 // code is a value as a code span, in which nothing is read as Markdown.
 func code(s string) string {
-	s = printable(shorter(s))
+	s = wire.Printable(shorter(s))
 	if strings.TrimSpace(s) == "" {
 		return "(none)"
 	}
@@ -217,7 +218,7 @@ func longestRun(s string, c rune) int {
 func prose(s string) string {
 	const parting = "&#8203;"
 	var b strings.Builder
-	for _, c := range printable(s) {
+	for _, c := range wire.Printable(s) {
 		switch {
 		case c == '@' || c == '#' || c == '/':
 			b.WriteString(`\` + string(c) + parting)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/whconform/whconform/conformance/evidence"
+	"github.com/whconform/whconform/reference/wire"
 )
 
 // TextOptions say how a report is shown on a terminal.
@@ -81,7 +82,7 @@ func (t *text) verdict() {
 	}
 	word, ok := words[r.Verdict]
 	if !ok {
-		word = piece{text: printable(string(r.Verdict))}
+		word = piece{text: wire.Printable(string(r.Verdict))}
 	}
 	kind := r.Subject.Kind
 	if kind == "" {
@@ -90,8 +91,8 @@ func (t *text) verdict() {
 	t.flow([]piece{
 		word,
 		{text: r.Summary.String()},
-		{text: printable(shorter(kind + " " + r.Subject.Target))},
-		{text: printable("profile " + r.Profile)},
+		{text: wire.Printable(shorter(kind + " " + r.Subject.Target))},
+		{text: wire.Printable("profile " + r.Profile)},
 		{text: duration(r.DurationMS)},
 		{text: fmt.Sprintf("seed %d", r.Seed)},
 	})
@@ -115,7 +116,7 @@ func (t *text) diagnosis() {
 // heading begins the block of one requirement.
 func (t *text) heading(word, color string, row Result) {
 	t.blank()
-	t.line("%s %s  %s", t.paint(fmt.Sprintf("%-*s", blockIndent-1, word), bold, color), t.paint(printable(row.ID), bold), t.paint(printable(row.Level), faint))
+	t.line("%s %s  %s", t.paint(fmt.Sprintf("%-*s", blockIndent-1, word), bold, color), t.paint(wire.Printable(row.ID), bold), t.paint(wire.Printable(row.Level), faint))
 	t.text(blockIndent, row.Statement)
 }
 
@@ -145,7 +146,7 @@ func (t *text) repeat(id string) {
 		return
 	}
 	t.blank()
-	t.line("%*s%-*s%s", blockIndent, "", termColumn, "repeat", printable(t.options.Repeat(id)))
+	t.line("%*s%-*s%s", blockIndent, "", termColumn, "repeat", wire.Printable(t.options.Repeat(id)))
 }
 
 // unexpectedPass is what to do about an xpass.
@@ -196,7 +197,16 @@ func (t *text) remarks() {
 	}
 }
 
-// skipped writes what was not judged, by reason and by what would change it.
+// blocked tells whether the preflight failed: the control, a valid delivery, was
+// not accepted, and so nothing could be judged but that.
+func (t *text) blocked() bool {
+	s := t.report.Summary
+	return t.report.Diagnosis != nil && s.Pass+s.XPass+s.Warn+s.Info == 0
+}
+
+// skipped writes what was not judged, by reason and by what would change it. Of
+// a run that did not get beyond its control only the reasons are told: the one
+// thing to do stands above, and what else may be missing is for the next run.
 func (t *text) skipped() {
 	rows := t.with(evidence.Skipped)
 	if len(rows) == 0 {
@@ -204,9 +214,13 @@ func (t *text) skipped() {
 	}
 	t.blank()
 	t.line("%s", t.paint(fmt.Sprintf("Not judged: %s", count(len(rows), "requirement")), bold))
+	short := t.blocked() && !t.options.Verbose
 	for _, reason := range distinct(rows, func(r Result) string { return string(r.SkipReason) }) {
 		of := slices.DeleteFunc(slices.Clone(rows), func(r Result) bool { return string(r.SkipReason) != reason })
 		t.hang("  ", 2, fmt.Sprintf("%s (%d): %s", strings.ReplaceAll(reason, "-", " "), len(of), skipText(evidence.SkipReason(reason))))
+		if short {
+			continue
+		}
 		for _, detail := range distinct(of, func(r Result) string { return r.SkipDetail }) {
 			ids := idsOf(of, func(r Result) bool { return r.SkipDetail == detail })
 			t.hang("    - ", blockIndent, detail)
@@ -276,7 +290,7 @@ func (t *text) passes() {
 		if row.Remark != "" {
 			text += "  (" + row.Remark + ")"
 		}
-		t.line("%s %s", t.paint(fmt.Sprintf("%-*s", blockIndent-1, "ok"), green), printable(shorter(text)))
+		t.line("%s %s", t.paint(fmt.Sprintf("%-*s", blockIndent-1, "ok"), green), wire.Printable(shorter(text)))
 	}
 }
 

@@ -156,6 +156,19 @@ func TestAFixThatAllFindingsShareIsToldOnce(t *testing.T) {
 	}
 }
 
+func TestWhatWasNotJudgedIsShortWhereNothingCouldBe(t *testing.T) {
+	for name, short := range map[string]bool{"partial": true, "error": true, "interrupted": false, "failing": false, "selection": false} {
+		r := samples()[name]
+		_, list, _ := strings.Cut(render(t, r, TextOptions{}), "Not judged: ")
+		if got := !strings.Contains(list, "receiver."); got != short {
+			t.Errorf("%s: short: %t, want %t\n%s", name, got, short, list)
+		}
+		if _, all, _ := strings.Cut(render(t, r, TextOptions{Verbose: true}), "Not judged: "); !strings.Contains(all, "receiver.limits.slow-body") {
+			t.Errorf("%s: --verbose leaves out what was not judged\n%s", name, all)
+		}
+	}
+}
+
 func TestErrorsOfTheWriterAreReturned(t *testing.T) {
 	full := errors.New("no space left")
 	for name, write := range map[string]func() error{

@@ -81,7 +81,7 @@ func beMutant(name string) error {
 // reference fails none, and every requirement of level MUST or SHOULD that has
 // a check has a mutant.
 func TestEveryMutantIsCaughtForWhatItDoesAndTheReferenceIsNot(t *testing.T) {
-	matrix, err := Run(t.Context(), Options{Command: mutantProcess})
+	matrix, err := Run(t.Context(), Options{Part: catalogue.Receiver, Command: mutantProcess})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,12 +102,6 @@ func TestEveryMutantIsCaughtForWhatItDoesAndTheReferenceIsNot(t *testing.T) {
 // What a run against the reference, observed but not killed, may leave unjudged,
 // and why. A requirement that moves to another list has to be moved here by hand.
 var allowedSkips = map[evidence.SkipReason][]string{
-	// They wait for their check: they need the receiver's state, its clock, a
-	// failure on demand or several instances.
-	evidence.NoCheck: {
-		"receiver.duplicate.failed-is-not-lost", "receiver.duplicate.remembers", "receiver.duplicate.two-instances",
-		"receiver.order.state-does-not-regress", "receiver.order.asks-provider",
-	},
 	// A handler in this process cannot be killed; the command line's --reference
 	// is a process, and is.
 	evidence.NotDeclared: {
@@ -128,7 +122,7 @@ func TestTheReferenceIsConformantAndOnlyWhatIsListedIsSkipped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.receiver.Close(t.Context())
+	defer func() { _ = errors.Join(s.receiver.Close(t.Context()), s.clean()) }()
 	r, err := conformance.Run(t.Context(), s.config)
 	if err != nil {
 		t.Fatal(err)
@@ -151,6 +145,54 @@ func TestTheReferenceIsConformantAndOnlyWhatIsListedIsSkipped(t *testing.T) {
 	for _, reason := range reasons {
 		if got, want := sorted(skipped[reason]), sorted(allowedSkips[reason]); !slices.Equal(got, want) {
 			t.Errorf("skipped as %s:\n%s\nwant:\n%s", reason, strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+	}
+}
+
+// Whoever is right in another way than the reference is right.
+func TestWhoIsRightInAnotherWayIsNotBlamed(t *testing.T) {
+	// Where the state of a payment never changes, it cannot be held to anything.
+	unseen := map[string][]string{"records-no-payments": {"receiver.order.asks-provider", "receiver.order.state-does-not-regress"}}
+	for _, m := range mutant.Otherwise() {
+		t.Run(m.Name, func(t *testing.T) {
+			t.Parallel()
+			row := Options{Seed: 1}.judge(t.Context(), m)
+			if !row.OK() {
+				t.Fatalf("blamed for %v, %s", row.Blamed, row.Wrong)
+			}
+			var skipped []string
+			for _, r := range row.Report.Results {
+				if r.SkipReason == evidence.NotObservable {
+					skipped = append(skipped, r.ID)
+				}
+			}
+			if !slices.Equal(sorted(skipped), unseen[m.Name]) {
+				t.Errorf("not observable: %v, want %v", skipped, unseen[m.Name])
+			}
+		})
+	}
+}
+
+// A provider that does not sign its ids lets a delivery be replayed under
+// another one. That is told, and nobody is blamed for it.
+func TestAReplayUnderAnUnsignedIDIsTold(t *testing.T) {
+	s, err := Options{Seed: 1}.prepare(t.Context(), mutant.Reference("github"), clock.New())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = errors.Join(s.receiver.Close(t.Context()), s.clean()) }()
+	const id = "receiver.duplicate.unsigned-id"
+	s.config.Run = []string{id}
+	r, err := conformance.Run(t.Context(), s.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range r.Results {
+		if row.ID != id {
+			continue
+		}
+		if row.Outcome != evidence.Info || len(row.Findings) != 2 || row.Findings[0].Got != "answered 200, processed again" {
+			t.Errorf("%s %s: %+v", row.Outcome, row.Detail, row.Findings)
 		}
 	}
 }

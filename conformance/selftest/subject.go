@@ -9,9 +9,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
-	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -44,6 +42,8 @@ const (
 	oversize    = 12 << 20               // 64 MiB; still more than the kernel's buffers of both sides hold
 	burstSize   = 96                     // 200; still more at a time than any pool of a mutant's
 	headerTop   = 6 << 20                // 16 MiB; likewise
+	retry       = 4 * time.Second        // until a failed event is tried again; 75 s
+	slowAPI     = 5 * time.Second        // of the provider; 15 s, and here more than fastAnswer, too
 )
 
 // BodyTimeout is how long a mutant lets a body take; 30 s in the reference.
@@ -51,7 +51,7 @@ const BodyTimeout = 700 * time.Millisecond
 
 func bounds() receiver.Bounds {
 	b := receiver.DefaultBounds()
-	b.Process, b.Settle = process, settle
+	b.Process, b.Settle, b.Retry, b.ProviderDelay = process, settle, retry, slowAPI
 	b.FloodLeast, b.FloodMore, b.Oversize, b.HeaderTop, b.BurstSize = floodLeast, floodMore, oversize, headerTop, burstSize
 	b.Fast, b.Burst, b.Stall, b.Drip, b.Flood = fastAnswer, burstAnswer, stall, drip, flood
 	return b
@@ -90,39 +90,6 @@ func (o Options) prepare(ctx context.Context, m mutant.Mutant, c clock.Clock) (s
 		Receiver: r, Target: "mutant:" + m.Name, Profile: p, Secrets: secrets, Clock: c, Seed: o.Seed,
 		Bounds: bounds(), Slow: true, SideBySide: sideBySide(m), Rate: 1e6, Load: true,
 	}}, nil
-}
-
-// serve runs a mutant in this process: most faults do not need another.
-func (o Options) serve(_ context.Context, m mutant.Mutant, p *profile.Profile, scheme signature.Scheme, s drive.Secrets, c clock.Clock) (drive.Receiver, func() error, error) {
-	config := drive.HandlerConfig{
-		Secrets: s, Listener: m.Listener,
-		New: func(s drive.Secrets) (*http.Server, error) {
-			keys, err := readKeys(scheme, s)
-			if err != nil {
-				return nil, err
-			}
-			return m.HTTPServer(mutant.Config{
-				Profile: p, Keys: keys, Clock: c, Logger: slog.New(slog.DiscardHandler),
-				BodyTimeout: BodyTimeout, AckTimeout: ackTimeout, Fast: fastAnswer, Burst: burstAnswer,
-			})
-		},
-	}
-	nothing := func() error { return nil }
-	if slices.Contains(m.Needs, mutant.PublicName) {
-		config.PublicName = "hooks.example.com"
-	}
-	var err error
-	if slices.Contains(m.Needs, mutant.HTTPS) {
-		if config.ServerTLS, config.ClientTLS, err = certificates(m.TLS); err != nil {
-			return nil, nil, err
-		}
-	}
-	r, err := drive.Handler(config)
-	if err != nil || config.ServerTLS != nil || config.PublicName != "" {
-		return r, nothing, err // nobody observes it: its address is not a plain one
-	}
-	observed, err := drive.Observed(r, observer)
-	return observed, nothing, err
 }
 
 // exec runs a mutant as a process of its own, which can be killed.

@@ -241,20 +241,19 @@ func takeReply(name string, redact *redactor, method string, r reply, result any
 	if result == nil {
 		return nil
 	}
-	bad := &Fault{Kind: BadResult, Peer: name, Method: method, Quote: redact.quote(r.result)}
-	if err := json.Unmarshal(r.result, result); err != nil {
-		bad.Detail, bad.Err = "the result is not what the protocol says", err
-		bad.Advice = resultAdvice(result, err)
-		return bad
+	err := json.Unmarshal(r.result, result)
+	if checked, ok := result.(interface{ check() error }); ok && err == nil {
+		err = checked.check()
 	}
-	if checked, ok := result.(interface{ check() error }); ok {
-		if err := checked.check(); err != nil {
-			bad.Detail, bad.Err = "the result is not what the protocol says", err
-			bad.Advice = resultAdvice(result, err)
-			return bad
-		}
+	if err == nil {
+		return nil
 	}
-	return nil
+	bad := &Fault{Kind: BadResult, Peer: name, Method: method, Quote: redact.quote(r.result), Err: err}
+	bad.Detail, bad.Advice = "the result is not what the protocol says", resultAdvice(result, err)
+	if detail, ok := memberFault(err); ok {
+		bad.Line, bad.Detail = r.line, redact.clean(detail)
+	}
+	return bad
 }
 
 // resultAdvice is the form that a result has, or else what is wrong.
@@ -302,6 +301,10 @@ func (c *Client) Fault() *Fault {
 	}
 	return c.fault
 }
+
+// Done is closed when the connection is over: nothing is read from it, or written
+// to it, any more. [Client.Fault] says why.
+func (c *Client) Done() <-chan struct{} { return c.dead }
 
 // Close implements [Peer]: it closes the connection and waits for its ends.
 func (c *Client) Close(context.Context) error {

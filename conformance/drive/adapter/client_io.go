@@ -143,6 +143,7 @@ func (c *Client) deliver(line []byte, n int, first bool) *Fault {
 		return &Fault{Kind: DoubledID, Line: n, Detail: fmt.Sprintf("request %d was answered before", id), Advice: "answer each request once"}
 	}
 	delete(c.waiting, id)
+	r.line = n
 	answer <- r // has room for one, and gets one
 	return nil
 }

@@ -76,7 +76,7 @@ func TestOpenRefusesWhatItCannotTalkTo(t *testing.T) {
 		{"another version", `{"protocolVersion":2,"name":"shop","version":"","capabilities":[]}`, "adapter: calling initialize: bad-version: it speaks version 2 of the protocol; this suite speaks version 1"},
 		{"no name", `{"protocolVersion":1}`, `adapter: calling initialize: bad-result: the result is not what the protocol says: "{\"protocolVersion\":1}"; expected {"protocolVersion":1,"name":"…","version":"…","capabilities":["…"]}`},
 		{"nothing", `null`, `adapter: calling initialize: bad-result: the result is not what the protocol says: "null"; expected {"protocolVersion":1,"name":"…","version":"…","capabilities":["…"]}`},
-		{"capabilities that are a text", `{"protocolVersion":1,"name":"shop","capabilities":"all"}`, `adapter: calling initialize: bad-result: the result is not what the protocol says: "{\"protocolVersion\":1,\"name\":\"shop\",\"capabilities\":\"all\"}"; expected {"protocolVersion":1,"name":"…","version":"…","capabilities":["…"]}`},
+		{"capabilities that are a text", `{"protocolVersion":1,"name":"shop","capabilities":"all"}`, `adapter: calling initialize: line 1 of its output: bad-result: the member capabilities is a string where a list is expected: "{\"protocolVersion\":1,\"name\":\"shop\",\"capabilities\":\"all\"}"; expected {"protocolVersion":1,"name":"…","version":"…","capabilities":["…"]}`},
 		{"an empty capability", `{"protocolVersion":1,"name":"shop","capabilities":[""]}`, `adapter: calling initialize: bad-result: the result is not what the protocol says: "{\"protocolVersion\":1,\"name\":\"shop\",\"capabilities\":[\"\"]}"; expected {"protocolVersion":1,"name":"…","version":"…","capabilities":["…"]}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

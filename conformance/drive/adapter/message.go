@@ -38,6 +38,7 @@ type reply struct {
 	id     json.RawMessage // as it came; "null" for none
 	result json.RawMessage // nil if it is an error
 	err    *Error
+	line   int // of the peer's output; 0 where there are no lines
 }
 
 // request is what the suite asks. Without an id it is a notification.

@@ -35,10 +35,18 @@ type InitializeParams struct {
 	Profile         string     `json:"profile"`         // the contract's name
 	StateDir        string     `json:"stateDir,omitempty"`
 	Now             *time.Time `json:"now,omitempty"`           // the run's clock, where it is virtual
+	Clock           string     `json:"clock,omitempty"`         // ClockVirtual, ClockReal, or "" where it does not matter
 	AllowHosts      []string   `json:"allowHosts,omitempty"`    // that may be called although they are internal
 	Resolver        string     `json:"resolver,omitempty"`      // host:port of a name server
 	CACertificate   string     `json:"caCertificate,omitempty"` // PEM
 }
+
+// What InitializeParams.Clock says. With a real clock the run waits for every
+// delay: a sender that has a shorter schedule for tests uses it then.
+const (
+	ClockVirtual = "virtual" // moved by clock.advance, beginning with Now
+	ClockReal    = "real"
+)
 
 // Initialized is what an adapter tells of its subject. Times are in seconds.
 type Initialized struct {
@@ -50,17 +58,21 @@ type Initialized struct {
 	Capabilities []string `json:"capabilities"`
 
 	// What a sender declares, and is then held to. Nil: not declared.
-	RetrySchedule    []float64 `json:"retrySchedule,omitempty"` // the delay before each attempt, the first included
+	RetrySchedule    []float64 `json:"retrySchedule,omitempty"`   // the delay before each attempt, the first included
+	DefaultSchedule  []float64 `json:"defaultSchedule,omitempty"` // the one it is shipped with, where RetrySchedule is a shorter one
 	Jitter           *Jitter   `json:"jitter,omitempty"`
 	Granularity      *float64  `json:"granularity,omitempty"`
 	Timeout          *float64  `json:"timeout,omitempty"`
+	ConnectTimeout   *float64  `json:"connectTimeout,omitempty"`
 	RetryAfterCap    *float64  `json:"retryAfterCap,omitempty"`
 	PerEndpointLimit *int      `json:"perEndpointLimit,omitempty"` // attempts in flight
 	RotationOverlap  *float64  `json:"rotationOverlap,omitempty"`
 	DisableAfter     *float64  `json:"disableAfter,omitempty"`
+	NotifyAfter      []float64 `json:"notifyAfter,omitempty"`   // of failures, when the owner is told
 	FinalStatuses    []int     `json:"finalStatuses,omitempty"` // that are not tried again
 	ErrorBodyKept    *int      `json:"errorBodyKept,omitempty"` // bytes
 	FailedKept       *float64  `json:"failedKept,omitempty"`
+	EventTypes       []string  `json:"eventTypes,omitempty"` // the only ones it knows
 }
 
 // Jitter is how far a delay may be from its schedule, as a share of it: -0.2 and
@@ -88,7 +100,7 @@ func (i *Initialized) check() error {
 			return errors.New("a capability is empty or too long")
 		}
 	}
-	return nil
+	return i.checkDeclared()
 }
 
 // ProcessedParams asks how often the effect of an event came about.
@@ -170,8 +182,9 @@ type Advanced struct {
 	Now time.Time `json:"now"`
 	// Next is the next instant at which something is due; nil for none.
 	Next *time.Time `json:"next,omitempty"`
-	// InFlight is how many attempts a sender has under way; 0 for a receiver.
-	InFlight int `json:"inFlight,omitempty"`
+	// InFlight is how many attempts a sender has under way. Nil for a receiver,
+	// and for a sender that does not know; of such a one Next means nothing.
+	InFlight *int `json:"inFlight,omitempty"`
 }
 
 func (Advanced) form() string {
@@ -182,7 +195,7 @@ func (a *Advanced) check() error {
 	switch {
 	case a.Now.IsZero():
 		return errors.New("the member now is missing")
-	case a.InFlight < 0 || a.InFlight > MaxProcessed:
+	case a.InFlight != nil && (*a.InFlight < 0 || *a.InFlight > MaxProcessed):
 		return errors.New("inFlight is out of range")
 	}
 	return nil

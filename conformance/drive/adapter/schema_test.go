@@ -59,8 +59,8 @@ func encoded(t *testing.T, v any) string {
 func TestWhatTheTypesSayIsInTheSchema(t *testing.T) {
 	now := time.Date(2026, 1, 2, 15, 4, 5, 0, time.FixedZone("", 3600))
 	two, five := 2, 5.0
-	full := InitializeParams{ProtocolVersion: 1, Profile: "standard-webhooks", StateDir: "/state", Now: &now, AllowHosts: []string{"localhost"}, Resolver: "127.0.0.1:5353", CACertificate: "PEM"}
-	declared := Initialized{ProtocolVersion: 1, Name: "shop", Version: "1", Capabilities: []string{MethodAdvance}, RetrySchedule: []float64{0, 5},
+	full := InitializeParams{ProtocolVersion: 1, Profile: "standard-webhooks", StateDir: "/state", Now: &now, Clock: ClockVirtual, AllowHosts: []string{"localhost"}, Resolver: "127.0.0.1:5353", CACertificate: "PEM"}
+	declared := Initialized{ProtocolVersion: 1, Name: "shop", Version: "1", Capabilities: []string{MethodAdvance}, RetrySchedule: []float64{0, 5}, DefaultSchedule: []float64{0, 5, 300}, ConnectTimeout: &five, NotifyAfter: []float64{86400}, EventTypes: []string{"order.shipped"},
 		Jitter: &Jitter{-0.2, 0.2}, Granularity: &five, Timeout: &five, RetryAfterCap: &five, PerEndpointLimit: &two, RotationOverlap: &five,
 		DisableAfter: &five, FinalStatuses: []int{400}, ErrorBodyKept: &two, FailedKept: &five}
 	message := compiled(t, "")
@@ -76,8 +76,26 @@ func TestWhatTheTypesSayIsInTheSchema(t *testing.T) {
 		{MethodState, StateParams{ID: "evt_1", Reference: "pay_1"}, State{State: "refunded"}},
 		{MethodState, StateParams{ID: "evt_1"}, State{}},
 		{MethodFailOnce, FailOnceParams{ID: "evt_1"}, nil},
-		{MethodAdvance, AdvanceParams{To: now}, Advanced{Now: now, Next: &now, InFlight: 3}},
+		{MethodAdvance, AdvanceParams{To: now}, Advanced{Now: now, Next: &now, InFlight: &two}},
 		{MethodAdvance, AdvanceParams{To: now}, Advanced{Now: now}},
+		{MethodCreateEndpoint, CreateEndpointParams{URL: "http://127.0.0.1:1/a", EventTypes: []string{"order.shipped"}, APIVersion: "2026-01-01"}, CreatedEndpoint{EndpointID: "ep_1", Secret: "whsec_x"}},
+		{MethodCreateEndpoint, CreateEndpointParams{URL: "http://127.0.0.1:1/a"}, CreatedEndpoint{EndpointID: "ep_1", Secret: "whsec_x"}},
+		{MethodGetEndpoint, EndpointParams{EndpointID: "ep_1"}, EndpointStatus{Status: StatusDisabled, Reason: "410"}},
+		{MethodGetEndpoint, EndpointParams{EndpointID: "ep_1"}, EndpointStatus{Status: StatusEnabled}},
+		{MethodEnableEndpoint, EndpointParams{EndpointID: "ep_1"}, nil},
+		{MethodDisableEndpoint, EndpointParams{EndpointID: "ep_1"}, nil},
+		{MethodDeleteEndpoint, EndpointParams{EndpointID: "ep_1"}, nil},
+		{MethodRotateSecret, EndpointParams{EndpointID: "ep_1"}, RotatedSecret{Secret: "whsec_y"}},
+		{MethodPublish, PublishParams{Type: "a.b", Timestamp: now, PayloadBase64: []byte("x"), EndpointIDs: []string{"ep_1"}, Transaction: "commit"}, Published{MessageIDs: []string{"msg_1"}}},
+		{MethodPublish, PublishParams{Type: "a.b", Timestamp: now, PayloadBase64: []byte{}}, Published{MessageIDs: []string{}}},
+		{MethodPublish, PublishParams{Type: "a.b", Timestamp: now, Payload: json.RawMessage("null")}, Published{MessageIDs: []string{}}},
+		{MethodMutate, MessageParams{MessageID: "msg_1"}, nil},
+		{MethodResend, ResendParams{MessageID: "msg_1"}, nil},
+		{MethodResend, ResendParams{Since: &now, EndpointID: "ep_1"}, nil},
+		{MethodAttempts, MessageParams{MessageID: "msg_1"}, Attempts{Attempts: []Attempt{{At: now, Status: 500, Duration: 0.5, Body: "oops"}, {At: now, Error: "refused"}}}},
+		{MethodMessages, MessagesParams{Status: StatusFailed, EndpointID: "ep_1", Since: &now}, Messages{Messages: []Message{{MessageID: "msg_1", EndpointID: "ep_1", Status: StatusFailed, Type: "a.b"}}}},
+		{MethodMessages, MessagesParams{}, Messages{Messages: []Message{}}},
+		{MethodNotifications, NotificationsParams{EndpointID: "ep_1"}, Notifications{Notifications: []Notification{{At: now, EndpointID: "ep_1", Kind: "disabled", Text: "no more"}}}},
 	} {
 		t.Run(tt.method, func(t *testing.T) {
 			line, err := outgoing{ID: rawID(1), Method: tt.method, Params: tt.params}.encode()
@@ -137,6 +155,8 @@ func TestTheSchemaRefuses(t *testing.T) {
 		{"no count", "#/$defs/receiver.processed.result", `{"failed":true}`},
 		{"half a count", "#/$defs/receiver.processed.result", `{"processed":1.5}`},
 		{"a clock without a zone", "#/$defs/clock.advance.result", `{"now":"2026-01-02T15:04:05"}`},
+		{"an empty schedule", "#/$defs/initialize.result", `{"protocolVersion":1,"name":"a","version":"","capabilities":[],"retrySchedule":[]}`},
+		{"a timeout of nothing", "#/$defs/initialize.result", `{"protocolVersion":1,"name":"a","version":"","capabilities":[],"timeout":0}`},
 		{"no capabilities", "#/$defs/initialize.result", `{"protocolVersion":1,"name":"a","version":""}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -145,6 +165,22 @@ func TestTheSchemaRefuses(t *testing.T) {
 			}
 		})
 	}
+}
+
+// schemaMethods are the methods that the schema names.
+func schemaMethods(t *testing.T) []string {
+	t.Helper()
+	var doc struct {
+		Defs struct {
+			Request struct {
+				Properties struct{ Method struct{ Enum []string } }
+			}
+		} `json:"$defs"`
+	}
+	if err := json.Unmarshal(Schema(), &doc); err != nil {
+		t.Fatal(err)
+	}
+	return doc.Defs.Request.Properties.Method.Enum
 }
 
 // Each method of the schema has parameters and a result, and each member a
@@ -156,15 +192,7 @@ func TestTheSchemaDescribesWhatItNames(t *testing.T) {
 	if err := json.Unmarshal(Schema(), &doc); err != nil {
 		t.Fatal(err)
 	}
-	var request struct {
-		Properties struct {
-			Method struct{ Enum []string }
-		}
-	}
-	if err := json.Unmarshal(doc.Defs["request"], &request); err != nil {
-		t.Fatal(err)
-	}
-	methods := request.Properties.Method.Enum
+	methods := schemaMethods(t)
 	for _, own := range []string{MethodInitialize, MethodShutdown, MethodProcessed, MethodState, MethodFailOnce, MethodAdvance} {
 		if !slices.Contains(methods, own) {
 			t.Errorf("it does not name %s", own)

@@ -83,13 +83,16 @@ func (s *Session) Advance(ctx context.Context, to time.Time) (Advanced, error) {
 	if err := s.Call(ctx, MethodAdvance, AdvanceParams{To: to.UTC()}, &a); err != nil {
 		return Advanced{}, err
 	}
-	if a.Now.Before(to) {
+	if a.Now.Before(to.Truncate(time.Millisecond)) { // many clocks know nothing finer
 		return a, &Fault{Kind: BadResult, Peer: "adapter", Method: MethodAdvance,
 			Detail: fmt.Sprintf("asked to advance to %s it stands at %s", to.UTC().Format(time.RFC3339Nano), a.Now.UTC().Format(time.RFC3339Nano)),
 			Advice: "answer once the clock stands at the time asked for"}
 	}
 	return a, nil
 }
+
+// Drop closes the peer without a farewell: its subject has been ended already.
+func (s *Session) Drop(ctx context.Context) { _ = s.peer.Close(ctx) }
 
 // Close says farewell and closes the peer. An adapter that does not answer the
 // farewell is ended all the same; that is no error, since nothing was lost. One
