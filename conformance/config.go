@@ -18,6 +18,7 @@ import (
 	"github.com/whconform/whconform/conformance/drive"
 	"github.com/whconform/whconform/conformance/receiver"
 	"github.com/whconform/whconform/conformance/report"
+	"github.com/whconform/whconform/conformance/sender"
 	"github.com/whconform/whconform/conformance/suite"
 	"github.com/whconform/whconform/reference/profile"
 	"github.com/whconform/whconform/reference/wire"
@@ -75,6 +76,8 @@ type Config struct {
 	Timeout time.Duration // of the whole run; 0: DefaultTimeout
 	Clock   clock.Clock   // nil: the real one
 	Bounds  receiver.Bounds
+	// SenderBounds are those of a sender's run; zero: the catalogue's.
+	SenderBounds sender.Bounds
 	// SideBySide is how many scenarios run at a time; 0: suite.SideBySide.
 	SideBySide int
 	// Version of the suite, for the report.

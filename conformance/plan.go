@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/whconform/whconform/conformance/catalogue"
@@ -88,7 +89,11 @@ func (p *Plan) Record(ctx context.Context) (err error) {
 	if !p.preflight.accepted {
 		return nil // the rest is not reached
 	}
-	p.transcripts = append(p.transcripts, p.part.record(ctx, p.wanted())...)
+	recorded := p.part.record(ctx, p.wanted())
+	if slices.ContainsFunc(recorded, func(t evidence.Transcript) bool { return t.Scenario == p.preflight.transcript.Scenario }) {
+		p.transcripts = nil // the preflight was the beginning of a scenario that has been recorded whole since
+	}
+	p.transcripts = append(p.transcripts, recorded...)
 	return nil
 }
 

@@ -52,6 +52,9 @@ func content(t *evidence.Transcript) []byte {
 	for _, value := range t.Facts {
 		add(value)
 	}
+	if t.Received {
+		return b.Bytes() // the fake endpoint has taken secrets out of what came to it
+	}
 	for i := range t.Exchanges {
 		x := &t.Exchanges[i]
 		add(x.FaultDetail, x.Request.Target)

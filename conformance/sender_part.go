@@ -47,8 +47,9 @@ func (p *senderPart) target() string                             { return withou
 func (*senderPart) judgedFromPreflight(id string) bool           { return sender.JudgedFromPreflight(id) }
 func (*senderPart) remark(r []evidence.Ruling) []evidence.Ruling { return r }
 
-// keys are none: the fake endpoint takes the secrets of its paths out of what it
-// records.
+// keys are none. The fake endpoint takes the secrets of its paths out of what it
+// records, and the driver out of what an adapter says; to look for some hundred
+// keys in a whole run again takes as long as a part of the run.
 func (*senderPart) keys() []signature.Key { return nil }
 
 // offers tells what the sender declared. Before it is started nobody knows, and
@@ -88,14 +89,14 @@ func (p *senderPart) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.stage = s
 	s.env.Subject, err = p.config.Sender(ctx, drive.SenderSetup{
 		Profile: p.config.Profile.Name, Virtual: virtual, Now: s.clock.Now(), AllowHosts: append([]string{"127.0.0.1"}, sender.AllowedNames()...),
 		Resolver: p.resolver.Addr(), CACertificate: string(s.env.Server.CAPEM()),
 	})
 	if err != nil {
-		return err
+		return errors.Join(err, s.env.Server.Close())
 	}
+	p.stage = s // from here on there is a sender that can be asked what it offers
 	if virtual && !s.env.Subject.Has(drive.Clock) {
 		if p.config.Mode == ModeVirtual {
 			return fmt.Errorf("the sender %q does not declare clock.advance, so its clock cannot be moved; leave --clock out, or judge it by --clock %s", s.env.Subject.About().Name, ModeScaled)
@@ -173,13 +174,17 @@ func (p *senderPart) newStage(virtual bool) (*stage, error) {
 		mock.Set(p.config.Clock.Now().UTC().Truncate(time.Second))
 		s.clock = mock
 	}
-	server, err := fakeendpoint.Start(fakeendpoint.Config{Clock: s.clock, Profile: p.config.Profile})
+	config := fakeendpoint.Config{Clock: s.clock, Profile: p.config.Profile}
+	if p.stage != nil { // the sender was told of its authority
+		config.Certificates = p.stage.env.Server
+	}
+	server, err := fakeendpoint.Start(config)
 	if err != nil {
 		return nil, err
 	}
 	s.env = &sender.Env{
 		Server: server, Profile: p.config.Profile, Mode: mode, Random: p.config.random,
-		Names: p.resolver,
+		Names: p.resolver, Bounds: p.config.SenderBounds,
 	}
 	s.env.Another = func(ctx context.Context, instances int) (*sender.Env, func(context.Context) error, error) {
 		return p.another(ctx, s, instances)

@@ -40,6 +40,7 @@ type conn struct {
 
 	rec      *record // of the request being served, or the last one
 	claimed  *record // the attempt that the handshake has used
+	shown    bool    // a certificate was shown, on a path's own port
 	reserved int64   // of Limits.InFlight
 
 	one [1]byte // what a held connection reads into
@@ -87,6 +88,9 @@ func (c *conn) finish() {
 	c.r = c.w
 	c.release()
 	c.unreserve()
+	if c.shown && c.rec == nil && c.claimed == nil { // some clients look at the certificate only then
+		c.stray("the peer ended the connection when it had seen the certificate, without a request", 0, nil)
+	}
 	c.dropClaim(wire.FaultTLS, "the peer ended the connection after the handshake, without a request: some clients look at the certificate only then")
 	now := c.s.clock.Now()
 	c.s.mu.Lock()
@@ -142,7 +146,7 @@ func (c *conn) shake() bool {
 		c.s.conclude(r)
 		return false
 	}
-	if !errors.Is(err, io.EOF) { // a look whether the port is open
+	if !c.shown && !errors.Is(err, io.EOF) { // a look whether the port is open
 		c.stray("the TLS handshake failed: "+err.Error(), 0, nil)
 	}
 	return false
@@ -151,6 +155,7 @@ func (c *conn) shake() bool {
 // claim chooses the certificate for a handshake on a path's own port.
 func (c *conn) claim() Certificate {
 	p, now := c.door.path, c.s.clock.Now()
+	c.shown = true
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
 	p.cursor.advance(now)

@@ -64,6 +64,9 @@ type Config struct {
 	// good, beside localhost and the loopback addresses.
 	Certificate Certificate
 	Hosts       []string
+	// Certificates is a server whose certificates this one shows, so that who was
+	// told to trust its authority trusts this one as well; nil: it makes its own.
+	Certificates *Server
 
 	// Fallback is the script for requests to an address of no path; nil: they are
 	// answered 404. Keys check those, and the ones with their script in the URL.
@@ -142,7 +145,9 @@ func Start(c Config) (*Server, error) {
 	if s.scheme, err = signature.New(spec); err != nil {
 		return nil, fmt.Errorf("starting the fake endpoint: %w", err)
 	}
-	if s.certs, err = newAuthority(c.Clock.Now(), c.Hosts); err != nil {
+	if c.Certificates != nil {
+		s.certs = c.Certificates.certs
+	} else if s.certs, err = newAuthority(c.Clock.Now(), c.Hosts); err != nil {
 		return nil, fmt.Errorf("starting the fake endpoint: making certificates: %w", err)
 	}
 	if !c.Certificate.known() {

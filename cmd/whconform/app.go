@@ -119,7 +119,7 @@ To see a run without having anything to judge:
 	root.SetFlagErrorFunc(flagError)
 	root.SuggestionsMinimumDistance = 2
 	root.AddCommand(
-		a.receiverCommand(), a.senderCommand(), a.judgeCommand(), a.reportCommand(), a.providerCommand(), a.providerAPICommand(), a.endpointCommand(), a.referenceCommand(),
+		a.receiverCommand(), a.senderCommand(), a.adapterCommand(), a.judgeCommand(), a.reportCommand(), a.providerCommand(), a.providerAPICommand(), a.endpointCommand(), a.referenceCommand(),
 		a.requirementsCommand(), a.explainCommand(), a.profileCommand(), a.vectorsCommand(),
 		a.selftestCommand(), a.versionCommand(), exitCodesTopic(),
 	)

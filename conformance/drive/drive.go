@@ -6,6 +6,11 @@
 // Start with [Receiver], then [URL], [Handler] and [Exec]; [Observed] puts an
 // [Observer] of its effects beside a receiver, [Hooked] what only the receiver
 // can do, and [AsksProvider] the provider's API that it asks.
+//
+// For a sender start with [Sender], which [SenderExec], [SenderControl],
+// [SenderTrigger] and [SenderManual] reach, and with [Timeline], the one clock of
+// a run. [NameServer] plays the name server that a sender asks, and
+// [CheckAdapter] walks through the protocol with an adapter that is being written.
 package drive
 
 import (

@@ -53,6 +53,7 @@ func aboutSender(i adapter.Initialized) About {
 		RetryAfterCap: secondsOrNil(i.RetryAfterCap), PerEndpointLimit: i.PerEndpointLimit,
 		RotationOverlap: secondsOrNil(i.RotationOverlap), DisableAfter: secondsOrNil(i.DisableAfter), NotifyAfter: secondsList(i.NotifyAfter),
 		FinalStatuses: i.FinalStatuses, ErrorBodyKept: i.ErrorBodyKept, FailedKept: secondsOrNil(i.FailedKept), EventTypes: i.EventTypes,
+		APIVersions: i.APIVersions,
 	}
 	if i.Jitter != nil {
 		a.JitterLow, a.JitterHigh = &i.Jitter.Low, &i.Jitter.High

@@ -60,6 +60,7 @@ func SenderTrigger(c TriggerConfig) (Sender, error) {
 	if c.About.Name == "" {
 		c.About.Name = "trigger"
 	}
+	c.About.GivenSecrets = true
 	if c.Time <= 0 {
 		c.Time = triggerTimeout
 	}

@@ -103,9 +103,6 @@ func NewTimeline(c TimelineConfig) (Timeline, error) {
 	t := &virtual{config: c, waits: map[*wait]struct{}{}, over: make(chan struct{}), moved: make(chan struct{})}
 	close(t.moved)
 	t.still = sync.NewCond(&t.mu)
-	if s, can := any(c.Server).(interface{ Unread() int }); can {
-		t.unread = s.Unread
-	}
 	return t, nil
 }
 
@@ -114,9 +111,7 @@ type virtual struct {
 	config TimelineConfig
 	over   chan struct{} // closed when the owner is gone
 	hasty  bool          // for tests: the clock moves without waiting for rest
-	unread func() int    // of the fake endpoint, where it can tell; else nil
 	moved  chan struct{} // the owner's: closed when the clock's last move is over
-	named  bool          // the owner's: the last move was to an instant that the sender named
 
 	mu      sync.Mutex // guards what follows
 	still   *sync.Cond // moving has become false

@@ -25,10 +25,6 @@ const (
 	// connection ends, in the place of one that is on its way; a sender may say
 	// that it is over a moment before it closes the connection.
 	leastSure = 200 * time.Microsecond
-	// blindSure is the same after a move to an instant that the sender named,
-	// which may be a timeout, where the fake endpoint cannot tell what ends of
-	// connections it has not noticed yet.
-	blindSure = 5 * time.Millisecond
 	// stuckSure is the same where an attempt may hang in connecting: nobody can
 	// tell it from one that is about to arrive.
 	stuckSure = 25 * time.Millisecond
@@ -124,8 +120,8 @@ func (t *virtual) look(ctx context.Context, now time.Time) (v view, steady bool,
 		v.arrived += arrived
 		v.open += arrived - concluded
 	}
-	if t.unread != nil && v.held > 0 {
-		v.unread = t.unread()
+	if v.held > 0 {
+		v.unread = t.config.Server.Unread()
 	}
 	select {
 	case <-changed:
@@ -150,8 +146,6 @@ func (t *virtual) sure(v view, now time.Time, stuck int, took time.Duration) tim
 		return -1
 	case out > 0:
 		return max(stuckSure, 20*took)
-	case v.held > 0 && t.unread == nil && t.named:
-		return max(blindSure, 20*took)
 	case v.held > 0:
 		return max(leastSure, 2*took)
 	}
@@ -283,7 +277,6 @@ func (t *virtual) move(ctx context.Context, v view) error {
 		t.moving = false
 		t.still.Broadcast()
 	}()
-	t.named = to.Equal(v.next)
 	return t.moveBoth(ctx, to, v)
 }
 

@@ -60,7 +60,6 @@ type course struct {
 	watch        time.Duration
 	attempts     int
 	took         time.Duration // each attempt that fails, and the last one if it is slow
-	stuck        bool
 }
 
 // courses are a hundred scenarios.

@@ -28,6 +28,13 @@ import (
 const mutantVariable = "WHCONFORM_TEST_MUTANT"
 
 func TestMain(m *testing.M) {
+	if name := os.Getenv(senderVariable); name != "" {
+		if err := beSender(name); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	if name := os.Getenv(mutantVariable); name != "" {
 		if err := beMutant(name); err != nil {
 			fmt.Fprintln(os.Stderr, err)

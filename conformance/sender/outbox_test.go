@@ -59,8 +59,8 @@ func TestTransactionsDecide(t *testing.T) {
 		return recorded(parts...)
 	}
 	tell(t, judgeCommitted, map[string]*evidence.Transcript{"both": begin("msg_1", "msg_2"), "one of them twice": begin("msg_1", "msg_1", "msg_2"), "ids that publishing does not tell": begin("a", "a")}, []wrongly{
-		{"one is lost", begin("msg_1", "msg_1"), "1 came", "handed over"},
-		{"both are", begin(), "0 came", "handed over"},
+		{"one is lost", begin("msg_1", "msg_1"), "1 were delivered", "handed over"},
+		{"both are", begin(), "0 were delivered", "handed over"},
 	})
 }
 

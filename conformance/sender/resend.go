@@ -137,7 +137,7 @@ func judgeResentFailed(t *evidence.Transcript) []evidence.Finding {
 			"A success of a resend does not end the message.", list[n:]...)}, resentAlike(t, sent, &list[0], &list[n])...)
 	}
 	if len(unlike(sent, list[:n])) > 0 {
-		return resentAnew(t, sent, &list[0], &list[n]) // its automatic attempts differ already, which other rows tell
+		return nil // its automatic attempts differ already, which other rows tell
 	}
 	return resentAlike(t, sent, &list[0], &list[n])
 }
@@ -145,20 +145,14 @@ func judgeResentFailed(t *evidence.Transcript) []evidence.Finding {
 // resentAlike compares the first request of a message with its resend.
 func resentAlike(t *evidence.Transcript, sent string, first, again *attempt) []evidence.Finding {
 	var findings []evidence.Finding
-	if again.ID != first.ID {
-		findings = append(findings, finding(sent, "the same id", fmt.Sprintf("%q instead of %q", cut(again.ID), cut(first.ID)), "The resend makes a new message of the event.", *first, *again))
-	}
-	if !sameBody(first, again) {
-		findings = append(findings, finding(sent, "the same bytes", "other bytes", "The payload is built again from the record as it is now, or a copy with another id or time is made.", *first, *again))
-	}
-	return append(findings, resentAnew(t, sent, first, again)...)
-}
-
-// resentAnew expects a timestamp and a signature of its own on a resend.
-func resentAnew(t *evidence.Transcript, sent string, first, again *attempt) []evidence.Finding {
-	var findings []evidence.Finding
 	wrong := func(expected, got, cause string) {
 		findings = append(findings, finding(sent, expected, got, cause, *first, *again))
+	}
+	if again.ID != first.ID {
+		wrong("the same id", fmt.Sprintf("%q instead of %q", cut(again.ID), cut(first.ID)), "The resend makes a new message of the event.")
+	}
+	if !sameBody(first, again) {
+		wrong("the same bytes", "other bytes", "The payload is built again from the record as it is now, or a copy with another id or time is made.")
 	}
 	// By how much the timestamp went on beside the time itself: a sender whose
 	// clock is wrong is told of elsewhere.

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/whconform/whconform/conformance/drive"
@@ -75,6 +76,11 @@ func failureStatuses() []int {
 	return out
 }
 
+// commonStatuses are those that endpoints and what stands before them answer.
+func commonStatuses() []int {
+	return []int{300, 301, 302, 303, 304, 307, 308, 399, 400, 401, 403, 404, 408, 409, 422, 425, 429, 499, 500, 501, 502, 503, 504, 599}
+}
+
 // recordFailureStatuses has an endpoint for each status, which never answered
 // otherwise before: some senders judge an endpoint by what it was. The retry is
 // answered 200, so that it is the last.
@@ -83,6 +89,9 @@ func recordFailureStatuses(s *session) {
 		return
 	}
 	statuses := failureStatuses()
+	if s.Bounds.Sparse {
+		statuses = slices.DeleteFunc(statuses, func(status int) bool { return !slices.Contains(commonStatuses(), status) })
+	}
 	all := make([]*endpoint, len(statuses))
 	sideBySide(len(statuses), func(i int) {
 		all[i] = s.endpoint(answering(statuses[i]), fmt.Sprintf("%d,200", statuses[i]))
@@ -129,6 +138,27 @@ func recordTransportFailures(s *session) {
 	s.await(s.within(2), concluded(2, all...))
 	if refusing != nil {
 		refusing.await(n+1, s.within(n+2))
+	}
+	s.noteDistrusted(all)
+}
+
+// distrustedFact begins the name of a fact: how many handshakes failed at an
+// endpoint when it showed its good certificate. They are attempts of a sender
+// that does not trust the run's authority.
+const distrustedFact = "good certificate refused: "
+
+func (s *session) noteDistrusted(all []*endpoint) {
+	counts := map[string]int{}
+	for _, stray := range s.Server.Strays() {
+		counts[stray.Path]++
+	}
+	for _, e := range all {
+		if e.path == nil || !strings.HasPrefix(e.name, certificateProbe) {
+			continue
+		}
+		if n := counts[e.path.Name()]; n > 0 {
+			s.rec.Fact(distrustedFact+e.name, strconv.Itoa(n))
+		}
 	}
 }
 

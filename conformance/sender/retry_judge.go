@@ -128,7 +128,7 @@ func judgeTransportFailures(t *evidence.Transcript) []evidence.Finding {
 		case strings.HasPrefix(p.name, certificateProbe) && got[0].Response != nil:
 			findings = append(findings, finding(sent, "no request, and another attempt", "the request was sent all the same",
 				"Certificates are not verified: a setting from a test environment, mostly (InsecureSkipVerify, rejectUnauthorized: false, verify=False).", got[0]))
-		case len(got) == 1:
+		case len(got) == 1 && t.Facts[distrustedFact+p.name] == "":
 			findings = append(findings, finding(sent, "another attempt after "+d.between(1), "none came",
 				"The client's error is not caught around the attempt: the message stays claimed, is given up, or the dispatcher has ended.", got...))
 		}

@@ -67,6 +67,9 @@ type Bounds struct {
 	Settle time.Duration
 	// Call bounds each call to the sender in real time.
 	Call time.Duration
+	// Sparse tries fewer of what differs by a number alone: a dozen statuses, an
+	// event a day. For the suite's own test, which makes a hundred runs.
+	Sparse bool
 }
 
 // DefaultBounds are the numbers for a clock mode.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -408,11 +409,20 @@ func (e *endpoint) awaitArrived(n int, within time.Duration) bool {
 // awaitMessages is await for n different messages, some of which may come more
 // than once.
 func (e *endpoint) awaitMessages(n int, within time.Duration) bool {
+	return e.awaitSome(n, within, func(*fakeendpoint.Attempt) bool { return true })
+}
+
+// awaitDelivered is awaitMessages for those that were answered with a 2xx.
+func (e *endpoint) awaitDelivered(n int, within time.Duration) bool {
+	return e.awaitSome(n, within, func(a *fakeendpoint.Attempt) bool { return a.OK() })
+}
+
+func (e *endpoint) awaitSome(n int, within time.Duration, counts func(*fakeendpoint.Attempt) bool) bool {
 	if e.unmade() {
 		return false
 	}
 	return e.s.await(within, func() bool {
-		list := e.path.Attempts()
+		list := slices.DeleteFunc(e.path.Attempts(), func(a fakeendpoint.Attempt) bool { return !counts(&a) })
 		ids := map[string]bool{}
 		for i := range list {
 			if list[i].ID == "" {

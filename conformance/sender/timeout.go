@@ -28,7 +28,7 @@ func timeoutRules() []rule {
 		{id: timeoutRange, use: timeoutGivesUp, judge: judgeTimeoutRange},
 		{id: timeoutWaits, record: recordWaits, judge: judgeWaits, holds: true},
 		{id: timeoutTotal, record: recordTotal, judge: judgeTotal, holds: true},
-		{id: timeoutConnect, record: recordConnect, judge: judgeConnect, holds: true},
+		{id: timeoutConnect, record: recordConnect, judge: judgeConnect, alone: true},
 		{id: timeoutConnectFast, use: timeoutConnect, judge: judgeConnectFast},
 		{id: timeoutPublish, record: recordPublishReturns, judge: judgePublishReturns, alone: true},
 		{id: timeoutPublishAbs, use: timeoutPublish, judge: judgePublishAbsolute},

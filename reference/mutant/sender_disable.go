@@ -72,7 +72,7 @@ func disableSenders() []SenderMutant {
 		},
 		{
 			Name: "success-does-not-count", Doc: "Days without a success are counted from the first failure there ever was.",
-			Fails: []string{afterDays},
+			Fails: []string{afterDays, "sender.disable.re-enable"},
 			Change: func(o *sender.Options) {
 				var since memory[time.Time]
 				after := o.Policy.DisableAfter

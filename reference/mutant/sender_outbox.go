@@ -16,7 +16,7 @@ func outboxSenders() []SenderMutant {
 	return []SenderMutant{
 		{
 			Name: "loses-retries-on-restart", Doc: "Retries wait in memory, and a restart forgets them.",
-			Fails: []string{kill}, Needs: []string{Managed},
+			Fails: []string{kill, committed}, Needs: []string{Managed},
 			Change: prepared(`UPDATE messages SET status = 'failed', due_at = NULL, queued_at = NULL WHERE status = 'pending' AND attempts > 0`),
 		},
 		{

@@ -21,7 +21,10 @@ func signatureSenders() []SenderMutant {
 	return []SenderMutant{
 		{
 			Name: "signs-other-bytes", Doc: "A retry goes through another client, which ends the body with a line feed after it was signed.",
-			Fails: []string{"sender.signature.verifies", "sender.retry.fresh-signature", "sender.rotation.both-sign", "sender.retry.same-bytes", "sender.retry.same-bytes-after-change"},
+			Fails: []string{
+				"sender.signature.verifies", "sender.retry.fresh-signature", "sender.rotation.both-sign",
+				"sender.retry.same-bytes", "sender.retry.same-bytes-after-change",
+			},
 			Change: requesting(func(a sender.AttemptInfo, r sender.Request) sender.Request {
 				if a.Number > 1 {
 					r.Body = append(bytes.Clone(r.Body), '\n')

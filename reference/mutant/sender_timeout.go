@@ -1,10 +1,6 @@
 package mutant
 
 import (
-	"context"
-	"errors"
-	"io"
-	"net/http"
 	"sync"
 	"time"
 
@@ -46,8 +42,12 @@ func timeoutSenders() []SenderMutant {
 		},
 		{
 			Name: "timeout-to-the-headers", Doc: "The timeout ends with the answer's headers, and the body may take as long as it likes.",
-			Fails:  []string{"sender.timeout.total"},
-			Change: timeoutToHeaders,
+			Fails: []string{"sender.timeout.total", "sender.timeout.connect.fast"},
+			Change: together(
+				network(func(t *sender.TransportOptions) { t.Faults.ConnectedByHeaders = true }),
+				// The body has two minutes, so that a run ends.
+				bounds(func(timeout, _ time.Duration) (time.Duration, time.Duration) { return timeout + 2*time.Minute, timeout }),
+			),
 		},
 		{
 			Name: "no-limit-to-connecting", Doc: "The timeout counts from when there is a connection, and connecting has the system's own limit.",
@@ -94,43 +94,6 @@ func timeoutSenders() []SenderMutant {
 
 // trusting gives a new endpoint all its slots before it has answered once.
 const trusting = `CREATE TRIGGER IF NOT EXISTS trusting AFTER INSERT ON endpoints BEGIN UPDATE endpoints SET trusted = 1 WHERE id = NEW.id; END`
-
-// errHeaders ends an attempt whose headers do not come.
-var errHeaders = errors.New("no answer within the timeout")
-
-// timeoutToHeaders lets a body take up to two minutes, so that a run ends.
-func timeoutToHeaders(o *sender.Options) {
-	clock := o.Clock
-	network(func(t *sender.TransportOptions) {
-		t.Faults.Answer = func(next http.RoundTripper) http.RoundTripper {
-			return tripper(func(req *http.Request) (*http.Response, error) {
-				whole, cancel := context.WithCancelCause(req.Context())
-				timer := clock.AfterFunc(headersWithin, func() { cancel(errHeaders) })
-				defer timer.Stop()
-				answer, err := next.RoundTrip(req.WithContext(whole))
-				if err == nil {
-					answer.Body = ended{answer.Body, func() { cancel(nil) }}
-				}
-				return answer, err
-			})
-		}
-	})(o)
-	o.Faults.Bounds = func(_, connect time.Duration) (time.Duration, time.Duration) { return 2 * time.Minute, connect }
-}
-
-// headersWithin is the timeout of the reference, to the headers.
-const headersWithin = 15 * time.Second
-
-// ended calls a function when a body is closed.
-type ended struct {
-	io.ReadCloser
-	then func()
-}
-
-func (e ended) Close() error {
-	defer e.then()
-	return e.ReadCloser.Close()
-}
 
 // publishingWaitsForWorkers keeps publishing waiting while an attempt is under
 // way at the endpoint.

@@ -251,7 +251,7 @@ func (s *Sender) release(a *attempt, why string) {
 // arrives twice.
 func (s *Sender) persist(a *attempt, do func(context.Context, Tx) error) {
 	for {
-		err := s.store.update(context.WithoutCancel(s.halt), do)
+		err := s.store.note(context.WithoutCancel(s.halt), do)
 		s.settling.tell(err)
 		if err == nil || s.halt.Err() != nil {
 			return // stopped: the next process finds the message by this one's lease

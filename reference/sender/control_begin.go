@@ -118,6 +118,7 @@ func (c *Control) begin(p initializeParams) (o Options, mock *clock.Mock, err er
 		}
 		mock.Set(p.Now)
 		o.Clock, o.Poll = mock, -1
+		o.Unsynced = true // a run kills processes, and cuts no power
 	default:
 		return o, nil, fmt.Errorf("there is no clock %q: it is virtual or real", p.Clock)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -22,6 +23,16 @@ type dispatcher struct {
 	active  bool // Run is under way
 	running map[*attempt]struct{}
 	leaving map[string]chan struct{} // endpoints that have answered 410, until that is written down
+
+	changes atomic.Int64         // counts what may have made something due, or room for it
+	calm    atomic.Pointer[calm] // the last that was seen; nil: none
+}
+
+// calm is an instant at which a pass found nothing to do, and when there will be
+// something, unless anything changes.
+type calm struct {
+	changes   int64
+	now, next time.Time
 }
 
 // What ends an attempt otherwise than its timeout.
@@ -122,6 +133,7 @@ func (s *Sender) untilNext(ctx context.Context, failure error) (time.Duration, b
 
 // rouse lets the dispatcher make a pass.
 func (s *Sender) rouse() {
+	s.changes.Add(1)
 	select {
 	case s.wake <- struct{}{}:
 	default: // it has not looked since it was last told
@@ -149,7 +161,7 @@ func (s *Sender) pass(ctx context.Context) error {
 			return err
 		}
 		var claims []*claim
-		err = s.store.update(ctx, func(ctx context.Context, tx Tx) (err error) {
+		err = s.store.note(ctx, func(ctx context.Context, tx Tx) (err error) {
 			claims, err = s.claimDue(ctx, tx, now, r)
 			return err
 		})
@@ -193,6 +205,7 @@ func (s *Sender) begin(c *claim) {
 	s.mu.Unlock()
 	s.attempts.Go(func() {
 		s.perform(a)
+		s.changes.Add(1) // before it is gone from those under way; see State
 		s.mu.Lock()
 		delete(s.running, a)
 		s.mu.Unlock()
@@ -238,11 +251,20 @@ func (s *Sender) abort() {
 // the sender stands. With a clock that somebody else moves, this is how that
 // somebody knows whether to wait and how far to go.
 func (s *Sender) State(ctx context.Context) (State, error) {
-	if err := s.pass(ctx); err != nil {
-		return State{}, err
+	// Who moves the clock asks a dozen times at one instant. Where nothing has
+	// changed since a pass found nothing to do, there is none to make.
+	at := calm{changes: s.changes.Load(), now: s.clock.Now()}
+	known := s.calm.Load()
+	if known != nil && (known.changes != at.changes || !known.now.Equal(at.now)) {
+		known = nil
+	}
+	if known == nil {
+		if err := s.pass(ctx); err != nil {
+			return State{}, err
+		}
 	}
 	// First the attempts, then the queue: one that ends in between has put what
-	// follows from it into the queue already.
+	// follows from it into the queue already, and has counted as a change.
 	state := State{Now: s.clock.Now()}
 	s.mu.Lock()
 	for a := range s.running {
@@ -252,8 +274,17 @@ func (s *Sender) State(ctx context.Context) (State, error) {
 		}
 	}
 	s.mu.Unlock()
+	if known != nil && s.changes.Load() == known.changes {
+		state.Next = soonest(state.Next, known.next)
+		return state, nil
+	}
 	due, err := s.nextDue(ctx)
 	state.Next = soonest(state.Next, due)
+	// What is due and was not claimed is another process's, which may leave it.
+	waiting := due.IsZero() || due.After(at.now)
+	if at.next = due; err == nil && known == nil && waiting && s.changes.Load() == at.changes {
+		s.calm.Store(&at)
+	}
 	return state, err
 }
 

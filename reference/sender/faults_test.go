@@ -164,6 +164,33 @@ func TestAVanishedDatabaseIsAnErrorAndItsRowsAreSaved(t *testing.T) {
 	}
 }
 
+func TestWhatIsConfirmedWaitsForTheDiskAndTheDispatchersNotesDoNot(t *testing.T) {
+	g := newStage(t, "standard-webhooks")
+	g.endpoint("/e", nil, 200)
+	synchronous := func() (mode int) {
+		g.store.turn <- struct{}{}
+		defer func() { <-g.store.turn }()
+		if err := g.store.session.conn.QueryRowContext(context.Background(), "PRAGMA synchronous").Scan(&mode); err != nil {
+			t.Fatal(err)
+		}
+		return mode
+	}
+	const normal, full = 1, 2
+	for range 2 {
+		g.publish("a.b")
+		g.settle()
+		if mode := synchronous(); mode != normal {
+			t.Errorf("the outcome was written with synchronous %d, want %d", mode, normal)
+		}
+		if _, _, err := g.CreateEndpoint(context.Background(), EndpointSpec{URL: "https://example.com/", EventTypes: []string{"c"}}); err != nil {
+			t.Fatal(err)
+		}
+		if mode := synchronous(); mode != full {
+			t.Errorf("a confirmed change was written with synchronous %d, want %d", mode, full)
+		}
+	}
+}
+
 func TestOpeningWhatIsNoOutboxIsAnErrorThatSaysSo(t *testing.T) {
 	open := func(path string) error {
 		_, err := Open(context.Background(), path, Options{Profile: contract(t, "standard-webhooks"), Clock: clock.NewMock()})

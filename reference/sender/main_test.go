@@ -91,7 +91,7 @@ func migrateAndDie(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	st := &store{path: path, clock: clock.New(), turn: make(chan struct{}, 1)}
+	st := &store{path: path, sync: "FULL", clock: clock.New(), turn: make(chan struct{}, 1)}
 	if st.writing, err = st.connect(1); err != nil {
 		return err
 	}

@@ -67,6 +67,11 @@ type Options struct {
 	// context ends. 0: they end at once, and are made again after the next start.
 	Drain time.Duration
 
+	// Unsynced leaves it to the system when what was committed reaches the disk.
+	// Then a killed process loses nothing, but a power cut does: for tests, where
+	// waiting for the disk is most of what a run takes.
+	Unsynced bool
+
 	Faults Faults // for the self-test
 }
 
@@ -105,9 +110,9 @@ func (o *Options) prepare() (err error) {
 // one machine may share a file; on a network file system none should. Nothing is
 // sent before [Sender.Run].
 //
-// The file is in WAL mode with synchronous=FULL, so what [Sender.Publish] has
-// confirmed is on the disk. An outbox that cannot be written to is an error here
-// already, and so is one that a newer version made, a *[SchemaError].
+// The file is in WAL mode, and what was confirmed by a return, as an event's
+// publishing, is on the disk. An outbox that cannot be written to is an error
+// here already, and so is one that a newer version made, a *[SchemaError].
 func Open(ctx context.Context, path string, o Options) (*Sender, error) {
 	if err := o.prepare(); err != nil {
 		return nil, fmt.Errorf("configuring the sender: %w", err)

@@ -35,6 +35,7 @@ const (
 // store is an outbox in an SQLite file.
 type store struct {
 	path   string
+	sync   string // SQLite's synchronous
 	clock  clock.Clock
 	log    *slog.Logger
 	writer *writer
@@ -43,6 +44,7 @@ type store struct {
 
 	writing  *sql.DB
 	session  *session      // the writer's connection, and nobody else's
+	waits    bool          // whether its commits wait for the disk
 	turn     chan struct{} // held by whoever writes, so that a caller's transaction and the writer take turns
 	callers  *sql.DB       // for transactions of callers
 	reading  *sql.DB
@@ -57,7 +59,10 @@ func openStore(ctx context.Context, path string, o Options) (*store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the outbox: %w", err)
 	}
-	st := &store{path: path, clock: o.Clock, log: o.Logger, writer: newWriter(), turn: make(chan struct{}, 1)}
+	st := &store{path: path, sync: "FULL", waits: true, clock: o.Clock, log: o.Logger, writer: newWriter(), turn: make(chan struct{}, 1)}
+	if o.Unsynced {
+		st.sync = "OFF"
+	}
 	st.storing = newHealth(path, o, cannotStore, storesAgain)
 	if err := st.open(ctx); err != nil {
 		st.writer.start(st.flush, func(error) {})
@@ -111,7 +116,7 @@ func (st *store) connect(connections int, pragmas ...string) (*sql.DB, error) {
 		"_pragma": append([]string{
 			fmt.Sprintf("busy_timeout(%d)", busyTimeout.Milliseconds()),
 			"journal_mode(WAL)",
-			"synchronous(FULL)",
+			"synchronous(" + st.sync + ")",
 			"fullfsync(1)",       // on macOS a plain fsync leaves the data in the drive's cache
 			"cache_size(-32768)", // 32 MiB: the indexes of a million messages
 			fmt.Sprintf("wal_autocheckpoint(%d)", checkpointPages),
@@ -137,9 +142,9 @@ func (st *store) durable(ctx context.Context) error {
 	if err := st.session.QueryRowContext(ctx, "PRAGMA synchronous").Scan(&synchronous); err != nil {
 		return err
 	}
-	const full = 2
-	if mode != "wal" || synchronous != full {
-		return fmt.Errorf("its journal mode is %q and synchronous is %d, and it needs \"wal\" and %d: use a local disk", mode, synchronous, full)
+	want := map[string]int{"OFF": 0, "FULL": 2}[st.sync]
+	if mode != "wal" || synchronous != want {
+		return fmt.Errorf("its journal mode is %q and synchronous is %d, and it needs \"wal\" and %d: use a local disk", mode, synchronous, want)
 	}
 	return nil
 }
@@ -171,6 +176,9 @@ func (st *store) flush(batch []*job) error {
 	// No job's context: what one caller gives up must not end the others' commit.
 	ctx := context.Background()
 	if err := st.present(ctx); err != nil {
+		return err
+	}
+	if err := st.synchronize(ctx, slices.ContainsFunc(batch, func(j *job) bool { return j.durable })); err != nil {
 		return err
 	}
 	for again := true; again; {
@@ -208,9 +216,33 @@ func broken(err error) bool {
 }
 
 // update makes a change, in a commit that it may share with others. It returns
-// after the commit, or with an error and nothing changed.
+// when the commit is on the disk, or with an error and nothing changed.
 func (st *store) update(ctx context.Context, do func(context.Context, Tx) error) error {
-	return st.writer.submit(ctx, do)
+	return st.writer.submit(ctx, true, do)
+}
+
+// note is update for what the dispatcher does by itself: a message is claimed, an
+// attempt has ended. It survives this process from the commit on, but a failure
+// of power only once a later update waits for the disk, or SQLite does. What is
+// lost by that is an outcome and no message: the attempt is made again.
+func (st *store) note(ctx context.Context, do func(context.Context, Tx) error) error {
+	return st.writer.submit(ctx, false, do)
+}
+
+// synchronize has commits of the writer wait for the disk, or not.
+func (st *store) synchronize(ctx context.Context, wait bool) error {
+	if st.sync == "OFF" || st.waits == wait {
+		return nil
+	}
+	mode := "NORMAL"
+	if wait {
+		mode = "FULL"
+	}
+	if _, err := st.session.conn.ExecContext(ctx, "PRAGMA synchronous = "+mode); err != nil {
+		return err
+	}
+	st.waits = wait
+	return nil
 }
 
 // close closes everything, in the reverse order of opening.

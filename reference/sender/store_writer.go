@@ -26,10 +26,11 @@ var errClosed = fmt.Errorf("%w: it is closed", ErrUnavailable)
 // job is a change that waits for its commit. do may run more than once, each time
 // after all that it did has been taken back.
 type job struct {
-	ctx  context.Context
-	do   func(context.Context, Tx) error
-	err  error
-	done chan struct{}
+	ctx     context.Context
+	do      func(context.Context, Tx) error
+	durable bool // it is confirmed to somebody, so its commit waits for the disk
+	err     error
+	done    chan struct{}
 }
 
 // writer is the one goroutine that writes. While a commit waits for the disk the
@@ -70,8 +71,8 @@ func (w *writer) stop() {
 
 // submit hands a change over and waits until it is committed, however long: what
 // it does is its caller's code, which must not run on behind its back.
-func (w *writer) submit(ctx context.Context, do func(context.Context, Tx) error) error {
-	j := &job{ctx: ctx, do: do, done: make(chan struct{})}
+func (w *writer) submit(ctx context.Context, durable bool, do func(context.Context, Tx) error) error {
+	j := &job{ctx: ctx, do: do, durable: durable, done: make(chan struct{})}
 	select {
 	case w.jobs <- j:
 	case <-ctx.Done():

@@ -116,6 +116,9 @@ func (i *Initialized) checkOthers() error {
 			return wrongMember(fmt.Sprintf("finalStatuses[%d]", n), "is %d; only those of 400 to 499 can be final", status)
 		}
 	}
+	if err := checkTexts("apiVersions", i.APIVersions, maxEventTypes); err != nil {
+		return err
+	}
 	return checkTexts("eventTypes", i.EventTypes, maxEventTypes)
 }
 

@@ -37,6 +37,7 @@ type Process struct {
 	input  io.Closer
 	exited chan struct{} // closed when Wait has returned
 	ending sync.Once
+	killed bool // by Close, as it did not end by itself; set before ending is done
 }
 
 // Start starts an adapter and connects to its standard streams. It does not wait
@@ -135,6 +136,16 @@ func (p *Process) Close(ctx context.Context) error {
 	return p.Client.Close(ctx)
 }
 
+// Killed tells, after Close, whether the adapter had to be killed because it did
+// not end with its stdin.
+func (p *Process) Killed() bool { return p.killed }
+
+// Clean tells, after Close, whether the adapter ended with exit code 0.
+func (p *Process) Clean() bool { return p.cmd.ProcessState.Success() }
+
+// State tells, after Close, how the adapter ended, in words.
+func (p *Process) State() string { return p.cmd.ProcessState.String() }
+
 func (p *Process) end(ctx context.Context) {
 	_ = p.input.Close()
 	if p.Fault() == nil {
@@ -143,6 +154,7 @@ func (p *Process) end(ctx context.Context) {
 		select {
 		case <-p.exited:
 		case <-grace.C:
+			p.killed = true
 		case <-ctx.Done():
 		}
 	}

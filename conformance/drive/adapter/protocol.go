@@ -72,7 +72,8 @@ type Initialized struct {
 	FinalStatuses    []int     `json:"finalStatuses,omitempty"` // that are not tried again
 	ErrorBodyKept    *int      `json:"errorBodyKept,omitempty"` // bytes
 	FailedKept       *float64  `json:"failedKept,omitempty"`
-	EventTypes       []string  `json:"eventTypes,omitempty"` // the only ones it knows
+	EventTypes       []string  `json:"eventTypes,omitempty"`  // the only ones it knows
+	APIVersions      []string  `json:"apiVersions,omitempty"` // of the payload, that endpoints can be pinned to
 }
 
 // Jitter is how far a delay may be from its schedule, as a share of it: -0.2 and
