@@ -153,9 +153,9 @@ func TestRunsOfOtherVersionsAreJudgedAsFarAsTheyGo(t *testing.T) {
 }
 
 func TestRunsAgainstOtherSubjectsAreRefused(t *testing.T) {
-	_, err := conformance.Rejudge(&report.Report{Subject: report.Subject{Kind: "sender"}})
+	_, err := conformance.Rejudge(&report.Report{Subject: report.Subject{Kind: "library"}})
 	var usage *conformance.UsageError
-	if !errors.As(err, &usage) || !strings.Contains(err.Error(), `"sender"`) {
+	if !errors.As(err, &usage) || !strings.Contains(err.Error(), `"library"`) {
 		t.Errorf("%v, want a UsageError", err)
 	}
 }

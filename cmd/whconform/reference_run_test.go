@@ -67,6 +67,7 @@ func TestTheReferenceIsConformantOverEveryRow(t *testing.T) {
 		{"two instances, on PostgreSQL", func(t *testing.T) []string { return []string{"--reference", "--db", newDatabase(t)} }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel() // most of a run is a minute's wait for bodies that do not come
 			args := append([]string{"receiver", "--format", "json"}, tt.args(t)...)
 			if slowRows {
 				args = append(args, "--slow")

@@ -42,6 +42,7 @@ func TestTheReferenceSenderIsConformantOverEveryRow(t *testing.T) {
 		{"by its adapter, in real time", "scaled", "standard-webhooks", []string{"--", "whconform", "reference", "sender", "--adapter"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel() // real time is waited for, and virtual time does not mind
 			args := append([]string{"sender", "--format", "json", "--clock", tt.clock, "--profile", tt.profile}, tt.args...)
 			r := judged(t, args...)
 			if r.Subject.Clock != tt.clock {
