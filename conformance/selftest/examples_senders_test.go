@@ -47,6 +47,7 @@ func exampleSenders() []exampleSender {
 
 func TestExampleSendersAreJudgedAsTheirReadmeSays(t *testing.T) {
 	needSenderPeers(t)
+	t.Parallel() // beside the receivers of the field: both wait most of the time
 	program := filepath.Join(t.TempDir(), "whconform")
 	shell(t, "../..", "go build -o '"+program+"' ./cmd/whconform")
 	for _, e := range exampleSenders() {

@@ -72,6 +72,7 @@ func readPeers(t *testing.T, file string, into any) {
 
 func TestReceiversOfTheFieldAreJudgedRightly(t *testing.T) {
 	needPeers(t)
+	t.Parallel() // beside the example senders: both wait most of the time
 	var field struct{ Subjects []peer }
 	readPeers(t, "field/subjects.yaml", &field)
 	if len(field.Subjects) != 13 {
