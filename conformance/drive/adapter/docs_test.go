@@ -71,6 +71,9 @@ func python(t *testing.T, n int, env ...string) *Session {
 	t.Helper()
 	interpreter, err := exec.LookPath("python3")
 	if err != nil {
+		if os.Getenv("WHCONFORM_PEERS") != "" {
+			t.Fatal("python3 is not installed, and WHCONFORM_PEERS demands it")
+		}
 		t.Skip("NOT TESTED HERE: the Python adapters of docs/adapter-protocol.md, as python3 is not installed")
 	}
 	found := regexp.MustCompile("(?s)```python\n(.*?)```").FindAllStringSubmatch(document(t), -1)
